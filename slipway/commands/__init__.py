@@ -1,0 +1,1 @@
+"""What each command does: read settings, call the library, print. tasks.py names them and calls them."""

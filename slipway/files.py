@@ -1,0 +1,81 @@
+"""Files written whole or not at all, hashes, and JSON in one fixed form."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from slipway.errors import DiskError
+
+
+def canonical_json(data: Any) -> str:
+    """JSON with sorted keys, two spaces and a final newline: the same data always gives the same bytes."""
+    return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def write_whole(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
+    """Write a file so that a reader sees the old or the new content, never a part of it."""
+    data = content.encode() if isinstance(content, str) else content
+    with naming_full_disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.chmod(mode)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def naming_full_disk(path: Path) -> Iterator[None]:
+    """Turn "no space left" into an error that names the disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskError(f"no space left to write {path}", fix="free space there, or run `invoke clean`") from error
+        raise
+
+
+def sha256_bytes(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def sha256_tree(folder: Path, *, skip: tuple[str, ...] = ("__pycache__", ".pytest_cache", "dist")) -> str:
+    """One hash over the names, executable bits and contents of a folder's files, in sorted order."""
+    digest = hashlib.sha256()
+    for path in tree_files(folder, skip=skip):
+        executable = "x" if path.stat().st_mode & 0o100 else "-"
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{executable}\0{sha256_file(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def tree_files(folder: Path, *, skip: tuple[str, ...] = ("__pycache__", ".pytest_cache", "dist")) -> list[Path]:
+    """The files below a folder, sorted by path, without caches and build leftovers."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part in skip or part.endswith(".egg-info") for part in path.relative_to(folder).parts)
+    )

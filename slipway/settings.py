@@ -1,0 +1,223 @@
+"""The one reader of flags, environment and config file. Each value knows where it came from.
+
+Order, strongest first: a command's flag, the environment (`SLIPWAY_…`), `slipway.yml` in the project's root, the
+default.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from slipway.errors import Fault, SpecError, nearest
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting that can be given: its name in slipway.yml and on the command line, its default, its purpose."""
+
+    name: str
+    default: str
+    about: str
+
+    @property
+    def variable(self) -> str:
+        return "SLIPWAY_" + self.name.upper().replace("-", "_")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A setting's text, and where it was given."""
+
+    text: str
+    source: str
+
+
+KNOWN: tuple[Setting, ...] = (
+    Setting(
+        "base", "bootstrap", "root filesystem of every image: `bootstrap` (mmdebstrap), or REF@sha256:DIGEST (pulled)"
+    ),
+    Setting("snapshot", "", "freezes bootstrapped Debian packages: a time such as 20261101T000000Z, or an archive URL"),
+    Setting("apt-mirror", "", "Debian mirror for the bootstrap; empty: mmdebstrap's own default"),
+    Setting("builder", "", "buildx builder or docker context to build on; empty: the engine's own"),
+    Setting("wheel-index", "", "takes the place of the framework's own wheel index of buildspec/"),
+    Setting("state", ".slipway", "folder of records, caches and logs, relative to the project's root"),
+    Setting("jobs", "2", "stages built at the same time"),
+    Setting("min-free-mb", "6000", "free MB that a build wants on the engine's disk before it begins"),
+)
+
+_BY_NAME = {setting.name: setting for setting in KNOWN}
+
+
+@dataclass(frozen=True)
+class PipSettings:
+    """What the host's pip is told about where packages come from. Empty where it is told nothing."""
+
+    index_url: str = ""
+    extra_index_urls: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
+    cert: str = ""
+    constraints: tuple[str, ...] = ()
+    trusted_hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of one command. `values` holds every known name."""
+
+    project: Path
+    values: Mapping[str, Value]
+    environment: Mapping[str, str]
+
+    def text(self, name: str) -> str:
+        return self.values[name].text
+
+    def number(self, name: str) -> int:
+        value = self.values[name]
+        if not value.text.isdigit():
+            raise SpecError(
+                f"the setting {name} takes a whole number, not {value.text!r} (from {value.source})",
+                fix=f"give a number, for example {_BY_NAME[name].default}",
+            )
+        return int(value.text)
+
+    @property
+    def state(self) -> Path:
+        return self.project / self.text("state")
+
+    @property
+    def in_ci(self) -> bool:
+        return self.environment.get("CI", "").lower() in ("1", "true", "yes")
+
+    @property
+    def in_github_actions(self) -> bool:
+        return self.environment.get("GITHUB_ACTIONS", "") == "true"
+
+    def proxies(self) -> dict[str, str]:
+        """The proxy variables that are set, by their own names."""
+        names = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
+        return {key: value for key, value in self.environment.items() if key.lower() in names and value}
+
+    def aws_endpoint(self, service: str) -> str | None:
+        """Endpoint override for an AWS service, as the AWS tools name it; None: AWS's own."""
+        found = self.environment.get(f"AWS_ENDPOINT_URL_{service.upper()}") or self.environment.get("AWS_ENDPOINT_URL")
+        return found or None
+
+
+def find_project(start: Path | None = None) -> Path:
+    """The project's root: the nearest folder, from `start` upward, that holds buildspec/."""
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / "buildspec").is_dir():
+            return folder
+    raise SpecError(f"no buildspec/ folder in {here} or above it", fix="run the command inside the project's folder")
+
+
+def read(
+    flags: Mapping[str, str | None] | None = None,
+    *,
+    project: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """Gather every setting. Raises SpecError with all unknown names at once."""
+    root = project or find_project()
+    env = os.environ if environment is None else environment
+    in_file = _config_file(root / "slipway.yml")
+    faults = [
+        Fault(f"unknown variable {name}", nearest(name, (s.variable for s in KNOWN)))
+        for name in env
+        if name.startswith("SLIPWAY_") and name not in _VARIABLES
+    ]
+    if faults:
+        raise SpecError("the environment has settings that Slipway does not know", faults=faults)
+    values = {}
+    for setting in KNOWN:
+        flag = (flags or {}).get(setting.name)
+        if flag is not None:
+            values[setting.name] = Value(flag, f"flag --{setting.name}")
+        elif setting.variable in env:
+            values[setting.name] = Value(env[setting.variable], f"variable {setting.variable}")
+        elif setting.name in in_file:
+            values[setting.name] = in_file[setting.name]
+        else:
+            values[setting.name] = Value(setting.default, "default")
+    return Settings(project=root, values=values, environment=env)
+
+
+# SLIPWAY_NO_INSTALL is read by ./run alone.
+_VARIABLES = frozenset({*(setting.variable for setting in KNOWN), "SLIPWAY_NO_INSTALL"})
+
+
+def _config_file(path: Path) -> dict[str, Value]:
+    if not path.is_file():
+        return {}
+    from slipway import documents
+
+    document = documents.read(path, path.parent)
+    if not isinstance(document.data, dict):
+        raise SpecError(f"{path.name} must be a mapping of settings", fix="write lines of the form `name: value`")
+    values: dict[str, Value] = {}
+    faults = []
+    for name, given in document.data.items():
+        if name not in _BY_NAME:
+            faults.append(document.fault((name,), f"unknown setting {name!r}", nearest(str(name), _BY_NAME)))
+        elif isinstance(given, (dict, list)):
+            faults.append(document.fault((name,), f"{name} takes one value", "write it as text"))
+        else:
+            values[name] = Value("" if given is None else str(given), f"{path.name}:{document.line((name,))}")
+    if faults:
+        raise SpecError(f"{path.name} has faults", faults=faults)
+    return values
+
+
+def pip_settings(environment: Mapping[str, str]) -> PipSettings:
+    """What pip is told on this host: its config files in pip's own order, then its variables.
+
+    Source of the files and of their order: pip's documentation, "Configuration". Only the keys that decide where
+    packages come from are read.
+    """
+    merged: dict[str, str] = {}
+    for path in _pip_files(environment):
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read(path, encoding="utf-8")
+        except (configparser.Error, OSError, UnicodeDecodeError):
+            continue
+        for section in ("global", "install"):
+            if parser.has_section(section):
+                merged.update({key.replace("_", "-"): value for key, value in parser.items(section)})
+    for key in ("index-url", "extra-index-url", "find-links", "cert", "constraint", "trusted-host"):
+        value = environment.get("PIP_" + key.upper().replace("-", "_"))
+        if value:
+            merged[key] = value
+    return PipSettings(
+        index_url=merged.get("index-url", "").strip(),
+        extra_index_urls=_words(merged, "extra-index-url"),
+        find_links=_words(merged, "find-links"),
+        cert=merged.get("cert", "").strip(),
+        constraints=_words(merged, "constraint"),
+        trusted_hosts=_words(merged, "trusted-host"),
+    )
+
+
+def _words(merged: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(word for word in re.split(r"\s+", merged.get(key, "")) if word)
+
+
+def _pip_files(environment: Mapping[str, str]) -> list[Path]:
+    if environment.get("PIP_CONFIG_FILE") == os.devnull:
+        return []
+    home = Path(environment.get("HOME", "~")).expanduser()
+    xdg_dirs = environment.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    files = [Path(folder) / "pip" / "pip.conf" for folder in xdg_dirs.split(":") if folder]
+    files.append(Path("/etc/pip.conf"))
+    files.append(home / ".pip" / "pip.conf")
+    files.append(Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf")
+    own = environment.get("PIP_CONFIG_FILE")
+    if own:
+        files.append(Path(own))
+    return files
