@@ -1,0 +1,198 @@
+"""Requests to one registry: bounded, repeated where a failure may pass, and refused in plain words."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from slipway.errors import AuthError, RegistryError, SlipwayError, TagConflictError
+from slipway.registry.model import ecr_region, is_loopback, login_command
+
+if TYPE_CHECKING:
+    import requests
+
+BODY_LIMIT = 4 << 20  # bytes; the specification asks registries to take manifests of at least this size
+ATTEMPTS = 5
+LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
+TIMEOUT = (10.0, 60.0)  # seconds to connect, and between two reads
+
+_PASSING = frozenset({429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response, read whole. `headers` are found under any case, `links` are those of its Link header."""
+
+    method: str
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    links: Mapping[str, Mapping[str, str]]
+    body: bytes = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        # A blob may be kept on another host; that it is kept is all that HEAD asks.
+        return self.status < 300 or (self.method == "HEAD" and self.status < 400)
+
+    def json(self) -> dict[str, Any]:
+        """The body as a JSON object. Raises RegistryError when it is something else."""
+        try:
+            document = json.loads(self.body)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            host = urlsplit(self.url).netloc
+            raise RegistryError(f"{host} answered with something that is not JSON", fix="check that it is a registry")
+        return document
+
+    def told(self) -> tuple[set[str], str]:
+        """The codes and the text of a registry's error document; empty when it is none."""
+        try:
+            errors = json.loads(self.body)["errors"]
+            codes = {str(item.get("code", "")) for item in errors}
+            text = "; ".join(str(item.get("message") or item.get("code", "")) for item in errors)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return set(), ""
+        return codes, text[:300]
+
+
+class Transport:
+    """The way to one registry. `sleep` takes seconds; tests hand in their own."""
+
+    def __init__(self, host: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.host = host
+        self._sleep = sleep
+
+    @property
+    def root(self) -> str:
+        return f"{'http' if is_loopback(self.host) else 'https'}://{self.host}"
+
+    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
+        """Send one request, again after a failure that may pass. Raises RegistryError when none was answered."""
+        import requests
+
+        for attempt in range(1, ATTEMPTS + 1):
+            last = attempt == ATTEMPTS
+            try:
+                answer = self._once(method, url, headers, body)
+            except (
+                requests.exceptions.ConnectionError,
+                requests.exceptions.Timeout,
+                requests.exceptions.ChunkedEncodingError,
+            ) as error:
+                lasting = isinstance(error, requests.exceptions.SSLError) or _unknown_host(error)
+                if last or lasting:
+                    raise self._unreachable(error) from None
+                self.wait(attempt)
+            except requests.exceptions.RequestException as error:
+                raise self._unreachable(error) from None
+            else:
+                if last or answer.status not in _PASSING:
+                    return answer
+                self.wait(attempt, answer.headers.get("Retry-After", ""))
+        raise AssertionError("the last attempt returns or raises")  # pragma: no cover
+
+    def wait(self, attempt: int, asked: str = "") -> None:
+        """Pause after an attempt (counted from 1): for the seconds that were asked for, or longer and longer."""
+        # Jitter keeps clients that were refused at the same moment from coming back at the same moment.
+        wait = float(asked) if asked.isdigit() else random.uniform(0.5, 1.0) * 2 ** (attempt - 1)
+        self._sleep(min(wait, LONGEST_WAIT))
+
+    @cached_property
+    def _session(self) -> requests.Session:
+        import requests
+
+        session = requests.Session()
+        # A proxy for the world outside, or a password from ~/.netrc, is not for this machine's own registry.
+        session.trust_env = not is_loopback(self.host)
+        return session
+
+    def _once(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+        with self._session.request(
+            method,
+            url,
+            headers=dict(headers),
+            data=body,
+            timeout=TIMEOUT,
+            stream=True,
+            allow_redirects=method == "GET",
+        ) as response:
+            parts, size = [], 0
+            for part in response.iter_content(1 << 16):
+                parts.append(part)
+                size += len(part)
+                if size > BODY_LIMIT:
+                    raise RegistryError(f"{self.host} answers with more than {BODY_LIMIT >> 20} MiB to {method} {url}")
+            return Answer(method, response.url, response.status_code, response.headers, response.links, b"".join(parts))
+
+    def _unreachable(self, error: Exception) -> RegistryError:
+        import requests
+
+        region = ecr_region(self.host)
+        if _unknown_host(error):
+            fix = f"check the region {region} and the account" if region else "check the registry's name"
+            return RegistryError(f"there is no host {self.host}", fix=fix)
+        if isinstance(error, requests.exceptions.SSLError):
+            return RegistryError(
+                f"{self.host} does not speak TLS that is trusted here: {_innermost(error)}",
+                fix="name the CA bundle in REQUESTS_CA_BUNDLE; only a loopback registry is spoken to without TLS",
+            )
+        return RegistryError(
+            f"{self.host} does not answer: {_innermost(error)}", fix="check that it runs and can be reached"
+        )
+
+
+def refusal(host: str, user: str, answer: Answer, doing: str) -> SlipwayError:
+    """The error for an answer that is a refusal. `doing` completes "asked to"; `user` is empty without credentials."""
+    codes, detail = answer.told()
+    said = f": {detail}" if detail else ""
+    status = answer.status
+    if status == 401:
+        who = f"the credentials of {user}" if user else "a request without credentials"
+        return AuthError(f"{host} does not accept {who} to {doing}{said}", fix=login_command(host))
+    if status == 403:
+        region = ecr_region(host)
+        hint = f"; check that {region} is the repository's region" if region else ""
+        return AuthError(
+            f"{host} does not allow {user or 'a request without credentials'} to {doing}{said}",
+            fix=f"log in as someone who may: {login_command(host)}{hint}",
+        )
+    if status == 404 and "NAME_UNKNOWN" in codes:
+        return RegistryError(
+            f"{host} has no repository to {doing}{said}", fix="check its name and region, or create it"
+        )
+    # ECR answers 400 TAG_INVALID, others 409 or 412, when a tag may not move.
+    immutable = "immutable" in detail.lower() or "already exists" in detail.lower()
+    if answer.method == "PUT" and (status in (409, 412) or (status == 400 and immutable)):
+        return TagConflictError(
+            f"{host} keeps that tag from moving; it was asked to {doing}{said}",
+            fix="push again: the next free number is taken",
+        )
+    if status in _PASSING:
+        return RegistryError(
+            f"{host} answered {status} to each of {ATTEMPTS} attempts to {doing}{said}", fix="try again later"
+        )
+    return RegistryError(f"{host} answered {status} when asked to {doing}{said}")
+
+
+def _unknown_host(error: Exception) -> bool:
+    return "NameResolutionError" in repr(error)
+
+
+def _innermost(error: BaseException) -> str:
+    """The cause under the layers that HTTP libraries wrap around it."""
+    inner: Any = error
+    while True:
+        reason = getattr(inner, "reason", None)
+        beneath = reason if isinstance(reason, BaseException) else (inner.args[-1] if inner.args else None)
+        if not isinstance(beneath, BaseException):
+            break
+        inner = beneath
+    return getattr(inner, "strerror", None) or str(beneath or inner) or type(inner).__name__
