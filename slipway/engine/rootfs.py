@@ -127,7 +127,7 @@ def _bootstrap(recipe: Recipe, work: Path, log_path: Path, console: Console) -> 
 
         def on_line(line: str) -> None:
             log.write(line + "\n")
-            if line.startswith("I: ") and "hook" not in line and "skipping" not in line:
+            if line.startswith("I: ") and "hook" not in line:
                 console.note(f"base {recipe.os}: {line[3:]}")
 
         try:
