@@ -104,6 +104,21 @@ def failure(argv: tuple[str, ...], code: int, lines: Sequence[str], *, fix: str 
     return ProgramError(f"{Path(argv[0]).name} {how}" + (f"; its last lines:\n{ending}" if ending else ""), fix=fix)
 
 
+def detach(argv: Sequence[str | Path], *, cwd: Path, log: Path, fix: str = "") -> int:
+    """Start a program that outlives this one; its output goes to `log`. Returns its pid."""
+    words = [str(part) for part in argv]
+    try:
+        with log.open("ab") as output:
+            child = subprocess.Popen(
+                words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+    except (FileNotFoundError, PermissionError) as error:
+        raise ProgramError(f"cannot run {words[0]}: {error.strerror}", fix=fix or f"install {words[0]}") from error
+    # Reaps it, should it end first: a dead child that nobody waited for still looks alive.
+    threading.Thread(target=child.wait, daemon=True).start()
+    return child.pid
+
+
 def replace(argv: Sequence[str | Path]) -> None:  # pragma: no cover - does not return
     """Become another program (for commands that hand over entirely)."""
     os.execvp(str(argv[0]), [str(part) for part in argv])
