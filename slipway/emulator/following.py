@@ -1,0 +1,145 @@
+"""Following a running job: its log and metrics as they come, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from slipway.emulator.job import LogLine, TrainingJob
+from slipway.emulator.layout import HostFolders
+from slipway.emulator.metrics import Meter
+from slipway.engine.docker import Container, Exit, uninterrupted
+
+
+@dataclass
+class Host:
+    """One container of the job: its output from the start, and how it ended."""
+
+    name: str
+    folders: HostFolders
+    container: Container
+    output: Iterator[tuple[str, bytes]]
+    log: Path
+    exit: Exit | None = None
+
+
+class _Event(NamedTuple):
+    """What a host's reader saw: a block of log lines, the container's end, or an error of its own."""
+
+    host: Host
+    stream: str = ""
+    block: bytes = b""
+    exit: Exit | None = None
+    error: BaseException | None = None
+
+
+@dataclass
+class Follower:
+    """Follows the hosts of a job to their end, and stops them when something says so.
+
+    `stopped_by` then says what did: empty, `time limit`, `caller`, `Ctrl-C`, or `failure` of another host.
+    """
+
+    job: TrainingJob
+    hosts: list[Host]
+    meter: Meter
+    on_line: Callable[[LogLine], None] | None
+    stop_when: Callable[[LogLine], bool] | None
+    stopped_by: str = ""
+    first_failed: str = ""
+    _deadline: float = 0.0
+    # Bounded, so that a job that prints faster than its lines are looked at waits instead of filling the memory.
+    _events: queue.Queue[_Event] = field(default_factory=lambda: queue.Queue(maxsize=64))
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def follow(self) -> None:
+        self._deadline = time.monotonic() + self.job.time_limit
+        try:
+            with contextlib.ExitStack() as stack:
+                logs = {host.name: stack.enter_context(host.log.open("wb")) for host in self.hosts}
+                for host in self.hosts:
+                    threading.Thread(target=self._read, args=(host,), daemon=True).start()
+                while any(host.exit is None for host in self.hosts):
+                    self._patiently(logs)
+        finally:
+            self._over.set()
+
+    def _patiently(self, logs: Mapping[str, IO[bytes]]) -> None:
+        """One step; the first Ctrl-C stops the job as SageMaker would, the second one does not wait for it."""
+        try:
+            self._step(logs)
+        except KeyboardInterrupt:
+            if self.stopped_by:
+                self._signal("SIGKILL")
+            self._stop("Ctrl-C")
+
+    def _step(self, logs: Mapping[str, IO[bytes]]) -> None:
+        try:
+            event = self._events.get(timeout=max(self._deadline - time.monotonic(), 0.0))
+        except queue.Empty:
+            self._out_of_time()
+            return
+        if event.error is not None:
+            raise event.error
+        if event.exit is None:
+            logs[event.host.name].write(event.block)
+            self._look_at(event)
+            return
+        event.host.exit = event.exit
+        if event.exit.code != 0:
+            self.first_failed = self.first_failed or event.host.name
+            # One failed host fails the job, and the others end with it.
+            self._stop("failure")
+
+    def _look_at(self, event: _Event) -> None:
+        text = event.block.decode("utf-8", "replace")
+        self.meter.feed(text)
+        if self.on_line is None and self.stop_when is None:
+            return
+        for content in text.removesuffix("\n").split("\n"):
+            line = LogLine(event.host.name, event.stream, content)
+            if self.on_line is not None:
+                self.on_line(line)
+            if self.stop_when is not None and not self.stopped_by and self.stop_when(line):
+                self._stop("caller")
+
+    def _out_of_time(self) -> None:
+        if self.stopped_by:
+            self._signal("SIGKILL")
+            self._deadline = time.monotonic() + self.job.stop_grace
+        else:
+            self._stop("time limit")
+
+    def _stop(self, reason: str) -> None:
+        """SIGTERM to the first process of every host; SIGKILL follows when the grace has passed."""
+        if not self.stopped_by:
+            self.stopped_by = reason
+            self._deadline = time.monotonic() + self.job.stop_grace
+            self._signal("SIGTERM")
+
+    def _signal(self, name: str) -> None:
+        with uninterrupted():
+            for host in self.hosts:
+                if host.exit is None:
+                    host.container.signal(name)
+
+    def _read(self, host: Host) -> None:
+        try:
+            for stream, block in host.output:
+                self._put(_Event(host, stream, block))
+            self._put(_Event(host, exit=host.container.wait()))
+        except BaseException as error:
+            self._put(_Event(host, error=error))
+
+    def _put(self, event: _Event) -> None:
+        """Hand an event over, unless nobody follows any more."""
+        while not self._over.is_set():
+            with contextlib.suppress(queue.Full):
+                self._events.put(event, timeout=1.0)
+                return

@@ -1,0 +1,173 @@
+"""A training job as the service is asked for it, and what it answers."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from slipway.emulator.channels import Channel
+from slipway.emulator.metrics import MetricDefinition, MetricProblem, MetricSummary
+from slipway.engine.docker import Mount
+from slipway.errors import Fault, InputError, Interrupted
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingJob:
+    """What is asked for. Times in seconds; `name` empty: one is made.
+
+    `image` is any reference of the engine. With `source` and `entry` the image's toolkit runs that script, told so as
+    SDK v2 local mode does. `raw_hyperparameters` sends strings as boto3 and SDK v3 do, else as SDK v2 does.
+    `entrypoint` and `arguments` are ContainerEntrypoint and ContainerArguments; without them the image gets `train`.
+    """
+
+    image: str
+    name: str = ""
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    raw_hyperparameters: bool = False
+    channels: tuple[Channel, ...] = ()
+    metrics: tuple[MetricDefinition, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    source: Path | None = None
+    entry: str = ""
+    hosts: int = 1
+    instance_type: str = "local"
+    region: str = "us-east-1"
+    time_limit: float = 86400.0
+    stop_grace: float = 120.0
+    entrypoint: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    checkpoints: Path | None = None
+    mounts: tuple[Mount, ...] = ()
+    user: str = ""
+    read_only: bool = False
+    shm_bytes: int = 2 << 30
+
+    def command(self) -> tuple[str, ...]:
+        return self.arguments if self.entrypoint or self.arguments else ("train",)
+
+    def host_names(self) -> list[str]:
+        return [f"algo-{number}" for number in range(1, self.hosts + 1)]
+
+
+class LogLine(NamedTuple):
+    """One line of a job's log, without its line feed. `stream`: stdout or stderr."""
+
+    host: str
+    stream: str
+    text: str
+
+
+@dataclass(frozen=True)
+class HostResult:
+    """How one host ended. `exit_code` is 128 + N after signal N; `log` holds both its streams, in order of arrival."""
+
+    name: str
+    exit_code: int
+    out_of_memory: bool
+    log: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingResult:
+    """What DescribeTrainingJob would say, and where the artefacts are.
+
+    `status`: Completed, Failed or Stopped. `stopped_by`: empty, `time limit`, `caller` or `Ctrl-C`. `exit_code` is that
+    of the first host that ended with another than 0. `model` and `output` are None where the job left nothing.
+    """
+
+    name: str
+    status: str
+    exit_code: int
+    failure_reason: str
+    stopped_by: str
+    seconds: float
+    hosts: tuple[HostResult, ...]
+    metrics: tuple[MetricSummary, ...]
+    problems: tuple[MetricProblem, ...]
+    model: Path | None
+    output: Path | None
+    notes: tuple[str, ...]
+
+
+class JobInterrupted(Interrupted):
+    """Ctrl-C: the job was stopped as StopTrainingJob does; `result` says what came of it."""
+
+    def __init__(self, result: TrainingResult) -> None:
+        super().__init__(f"the job {result.name} was stopped by Ctrl-C")
+        self.result = result
+
+
+def new_name(base: str = "slipway") -> str:
+    """A job name that was not used before."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return f"{base}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def check(job: TrainingJob) -> None:
+    """Hold a job against the limits of the service model. Raises InputError with every fault."""
+    faults = list(_faults(job))
+    if faults:
+        raise InputError("SageMaker would not take this job", faults=faults)
+
+
+def _faults(job: TrainingJob) -> Iterator[Fault]:
+    if job.name and not re.fullmatch(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", job.name):
+        yield Fault(f"job name {job.name!r}", "1 to 63 letters, digits and single dashes between them")
+    if job.hosts < 1:
+        yield Fault(f"{job.hosts} hosts", "give 1 or more")
+    if job.time_limit <= 0:
+        yield Fault(f"a time limit of {job.time_limit:g} s", "give 1 or more")
+    yield from _source_faults(job)
+    yield from _hyperparameter_faults(job)
+    yield from _environment_faults(job)
+    if len(job.channels) > 20:
+        yield Fault(f"{len(job.channels)} channels", "SageMaker takes 20 at most")
+    if len(job.metrics) > 40:
+        yield Fault(f"{len(job.metrics)} metric definitions", "SageMaker takes 40 at most")
+    for words, what in ((job.entrypoint, "entry point"), (job.arguments, "arguments")):
+        if len(words) > 100 or any(len(word) > 256 for word in words):
+            yield Fault(f"the container's {what}", "100 words of 256 characters at most")
+
+
+def _source_faults(job: TrainingJob) -> Iterator[Fault]:
+    if job.entry and job.source is None:
+        yield Fault(f"the entry {job.entry} has no source folder", "name the folder that holds it")
+    if job.source is None:
+        return
+    if not job.source.is_dir():
+        yield Fault("the source folder does not exist", "name a folder", str(job.source))
+    elif not job.entry:
+        yield Fault("the source folder has no entry", "name the script to run", str(job.source))
+    elif not (job.source / job.entry).is_file():
+        held = sorted(path.name for path in job.source.iterdir())
+        yield Fault(f"there is no {job.entry} in it", f"it holds: {', '.join(held[:10]) or 'nothing'}", str(job.source))
+
+
+def _hyperparameter_faults(job: TrainingJob) -> Iterator[Fault]:
+    if len(job.hyperparameters) > 100:
+        yield Fault(f"{len(job.hyperparameters)} hyperparameters", "SageMaker takes 100 at most")
+    for key, value in job.hyperparameters.items():
+        if not 1 <= len(key) <= 256 or "\n" in key:
+            yield Fault(f"hyperparameter {key!r}", "a key has 1 to 256 characters, on one line")
+        text = value if job.raw_hyperparameters and isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if len(text) > 2500 or "\n" in text:
+            yield Fault(f"hyperparameter {key}: its value has {len(text)} characters", "2500 at most, on one line")
+
+
+def _environment_faults(job: TrainingJob) -> Iterator[Fault]:
+    if len(job.environment) > 100:
+        yield Fault(f"{len(job.environment)} environment variables", "SageMaker takes 100 at most")
+    for key, value in job.environment.items():
+        if not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]{0,511}", key):
+            yield Fault(
+                f"environment variable {key!r}", "letters, digits and _, not starting with a digit; 512 at most"
+            )
+        if len(value) > 512:
+            # The value may be a secret: its length says enough.
+            yield Fault(f"environment variable {key}: its value has {len(value)} characters", "512 at most")

@@ -1,0 +1,313 @@
+"""The Docker engine behind a small typed interface: containers, networks, logs as bytes.
+
+Everything belongs to a `Run`. A run's containers and networks carry the label `slipway.run=<id>` and are gone when its
+`with` block ends, also after an exception or Ctrl-C. The id is random, so two runs never meet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from slipway.errors import EngineError, NotFoundError
+
+LABEL = "slipway.run"
+
+LONGEST_LINE = 1 << 20
+"""Bytes after which a line without a line feed is handed on in parts, so that memory stays bounded."""
+
+_NO_ENGINE = "start Docker (`./run` does so on Debian and Ubuntu), or point DOCKER_HOST at an engine that runs"
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A folder or file of this machine shown inside a container."""
+
+    source: Path
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Ulimit:
+    """A resource limit by its name in setrlimit; -1 is no limit."""
+
+    name: str
+    soft: int
+    hard: int
+
+
+class LimitsRefused(EngineError):
+    """The engine may not raise its own resource limits, so it cannot give a container the limits asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerSpec:
+    """What a container is made from. `entrypoint` and `user` empty: the image's own."""
+
+    image: str
+    name: str
+    command: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
+    network: str = "none"
+    aliases: tuple[str, ...] = ()
+    hostname: str = ""
+    user: str = ""
+    read_only: bool = False
+    tmpfs: tuple[str, ...] = ()
+    shm_bytes: int = 64 << 20
+    ulimits: tuple[Ulimit, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a container ended. `code` is 128 + N after signal N."""
+
+    code: int
+    out_of_memory: bool
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of a run."""
+
+    id: str
+    name: str
+    _api: Any
+
+    def attach(self) -> Iterator[tuple[str, bytes]]:
+        """Follow the output from here on: (`stdout` or `stderr`, a block of whole lines), in order of arrival.
+
+        Attach before `start`, so that nothing is missed. Lines of the two streams never mix within a block. Only the
+        last block of a stream may lack its line feed.
+        """
+        with _speaking(f"attach to {self.name}"):
+            frames = self._api.attach(self.id, stdout=True, stderr=True, stream=True, logs=False, demux=True)
+        return whole_lines(frames)
+
+    def start(self) -> None:
+        with uninterrupted(), _speaking(f"start {self.name}"):
+            self._api.start(self.id)
+
+    def signal(self, name: str) -> None:
+        """Send a signal to its first process; a container that has ended is left alone."""
+        from docker.errors import APIError
+
+        with _speaking(f"send {name} to {self.name}"):
+            try:
+                self._api.kill(self.id, name)
+            except APIError as error:
+                # 409: not running, 404: gone.
+                if error.status_code not in (404, 409):
+                    raise
+
+    def stop(self, grace: int) -> None:
+        """SIGTERM, then SIGKILL after `grace` seconds; returns when it has ended."""
+        with _speaking(f"stop {self.name}"):
+            self._api.stop(self.id, timeout=grace)
+
+    def running(self) -> bool:
+        return bool(self.inspect()["State"]["Running"])
+
+    def remove(self) -> None:
+        """Remove it now, running or not; the end of its run does so anyway."""
+        with _speaking(f"remove {self.name}"):
+            self._api.remove_container(self.id, force=True, v=True)
+
+    def wait(self) -> Exit:
+        """Wait until it has ended, however long that takes."""
+        with _speaking(f"wait for {self.name}"):
+            code = int(self._api.wait(self.id, timeout=None)["StatusCode"])
+            return Exit(code, bool(self.inspect()["State"].get("OOMKilled")))
+
+    def inspect(self) -> dict[str, Any]:
+        """The engine's own description."""
+        with _speaking(f"inspect {self.name}"):
+            found: dict[str, Any] = self._api.inspect_container(self.id)
+            return found
+
+
+@dataclass(frozen=True)
+class Run:
+    """The containers and networks of one piece of work; made by `Engine.run`."""
+
+    id: str
+    _api: Any
+
+    def network(self) -> str:
+        """Make a bridge network on which containers find each other by alias. Returns its name."""
+        name = f"slipway-{self.id}"
+        with uninterrupted(), _speaking("make a network"):
+            self._api.create_network(name, driver="bridge", labels={LABEL: self.id}, check_duplicate=True)
+        return name
+
+    def create(self, spec: ContainerSpec) -> Container:
+        """Make a container, not started. Its log is kept by nobody but who attaches."""
+        from docker.types import LogConfig
+
+        api = self._api
+        host = api.create_host_config(
+            mounts=[_mount(mount) for mount in spec.mounts],
+            ulimits=[{"Name": limit.name, "Soft": limit.soft, "Hard": limit.hard} for limit in spec.ulimits],
+            shm_size=spec.shm_bytes,
+            read_only=spec.read_only,
+            tmpfs=dict.fromkeys(spec.tmpfs, "") or None,
+            log_config=LogConfig(type=LogConfig.types.NONE),
+            network_mode=spec.network,
+        )
+        network = {spec.network: api.create_endpoint_config(aliases=list(spec.aliases))} if spec.aliases else None
+        name = f"slipway-{self.id}-{spec.name}"
+        with uninterrupted(), _speaking(f"make the container {spec.name} of {spec.image}", spec.image):
+            made = api.create_container(
+                spec.image,
+                command=list(spec.command) or None,
+                entrypoint=list(spec.entrypoint) or None,
+                environment=dict(spec.environment),
+                hostname=spec.hostname or None,
+                user=spec.user or None,
+                labels={LABEL: self.id},
+                name=name,
+                host_config=host,
+                networking_config=api.create_networking_config(network) if network else None,
+            )
+        return Container(made["Id"], spec.name, api)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A Docker engine that answered."""
+
+    _api: Any
+
+    @classmethod
+    def connect(cls, environment: Mapping[str, str]) -> Engine:
+        """The engine that DOCKER_HOST or the current docker context names. Raises EngineError when none answers."""
+        import docker
+        from docker.errors import DockerException
+
+        try:
+            if not environment.get("DOCKER_HOST"):
+                context = docker.ContextAPI.get_current_context()
+                if context is not None and context.name != "default":
+                    return cls(docker.APIClient(base_url=context.Host, tls=context.TLSConfig))
+            return cls(docker.DockerClient.from_env(environment=dict(environment)).api)
+        except DockerException as error:
+            raise EngineError(f"no Docker engine answers: {error}", fix=_NO_ENGINE) from None
+
+    @contextlib.contextmanager
+    def run(self) -> Iterator[Run]:
+        """A run; what it made is removed at the end, come what may."""
+        run = Run(secrets.token_hex(6), self._api)
+        try:
+            yield run
+        finally:
+            self.remove_run(run.id)
+
+    def remove_run(self, run: str) -> None:
+        """Remove all containers, then all networks of a run. Ctrl-C waits until this is done."""
+        from docker.errors import NotFound
+
+        only = {"label": f"{LABEL}={run}"}
+        with uninterrupted(), _speaking(f"remove what run {run} made"):
+            for container in self._api.containers(all=True, filters=only):
+                with contextlib.suppress(NotFound):
+                    self._api.remove_container(container["Id"], force=True, v=True)
+            for network in self._api.networks(filters=only):
+                with contextlib.suppress(NotFound):
+                    self._api.remove_network(network["Id"])
+
+    def runs(self) -> frozenset[str]:
+        """The ids of runs that have something in the engine."""
+        with _speaking("list what runs made"):
+            made = [*self._api.containers(all=True, filters={"label": LABEL})]
+            made += self._api.networks(filters={"label": LABEL})
+        return frozenset(item["Labels"][LABEL] for item in made)
+
+    def image(self, reference: str) -> dict[str, Any]:
+        """The engine's description of an image. Raises NotFoundError when it does not have it."""
+        with _speaking(f"inspect {reference}", reference):
+            found: dict[str, Any] = self._api.inspect_image(reference)
+            return found
+
+    def info(self) -> dict[str, Any]:
+        """What the engine says of itself."""
+        with _speaking("describe itself"):
+            found: dict[str, Any] = self._api.info()
+            return found
+
+
+def whole_lines(frames: Iterable[tuple[bytes | None, bytes | None]]) -> Iterator[tuple[str, bytes]]:
+    """Join the frames of two streams, which break anywhere, into blocks of whole lines."""
+    rests = {"stdout": bytearray(), "stderr": bytearray()}
+    for stdout, stderr in frames:
+        for stream, data in (("stdout", stdout), ("stderr", stderr)):
+            if not data:
+                continue
+            rest = rests[stream]
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                yield stream, bytes(rest) + data[:cut]
+                rest[:] = data[cut:]
+            else:
+                rest += data
+            if len(rest) > LONGEST_LINE:
+                yield stream, bytes(rest)
+                rest.clear()
+    for stream, rest in rests.items():
+        if rest:
+            yield stream, bytes(rest)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back for the length of a block, so that nothing is made that nobody knows of."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    former = signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+        if held and callable(former):
+            former(*held[0])
+
+
+def _mount(mount: Mount) -> Any:
+    from docker.types import Mount as EngineMount
+
+    return EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only)
+
+
+@contextlib.contextmanager
+def _speaking(action: str, image: str = "") -> Iterator[None]:
+    """Translate what docker-py raises. `image`: what a 404 is about."""
+    import requests
+    from docker.errors import APIError, DockerException
+
+    try:
+        yield
+    except APIError as error:
+        if image and error.status_code == 404:
+            raise NotFoundError(
+                f"the engine has no image {image}", fix=f"build it, or run `docker pull {image}`"
+            ) from None
+        said = error.explanation or str(error)
+        if "setting rlimit" in said:
+            raise LimitsRefused(f"the engine could not {action}: {said}", fix="run it with CAP_SYS_RESOURCE") from None
+        if "bind source path does not exist" in said:
+            fix = "a job's folders must be on the engine's machine: run Slipway there"
+            raise EngineError(f"the engine does not see this machine's folders: {said}", fix=fix) from None
+        raise EngineError(f"the engine could not {action}: {said}", fix="see the engine's log") from None
+    except (DockerException, requests.RequestException) as error:
+        raise EngineError(f"the engine stopped answering ({action}): {error}", fix=_NO_ENGINE) from None
