@@ -1,0 +1,172 @@
+"""Hashed locks: each stack resolved with uv, once, for exactly the Python and platform of its images.
+
+A stack's lock has two kinds of part: `common`, which every image of the stack installs, and one for each scope, which
+holds only what that scope adds. The scope's part is resolved under the common one, so the two cannot contradict.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from slipway import process
+from slipway.engine import wheels
+from slipway.errors import LockError, ProgramError
+from slipway.files import write_whole
+from slipway.settings import PipSettings, Settings
+from slipway.spec.model import Image
+
+TOOLS = ("uv",)
+TOOLS_LOCK = "tools"
+ALWAYS = ("pip",)  # in every stack: users and SageMaker's own drivers call it
+
+_HEADER = "# Made by `invoke lock`; change buildspec/ instead.\n"
+_GLIBC = {"debian12": "2_36", "debian13": "2_40"}
+_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One lock file to be: what it is asked for, and the lines it must not repeat."""
+
+    name: str  # "<stack id>/common", "<stack id>/training", "tools"
+    requirements: tuple[str, ...]
+    python: str
+    platform: str
+    wheel_index: str = ""
+    under: str = ""  # the part whose pins bind this one
+
+    def inputs(self, locks: Mapping[str, str]) -> str:
+        """Hash of all that decides the lock; it stands in the lock's second line."""
+        # Of the part that it stands under only the pins count: a new hash of the same version changes nothing here.
+        bound = sorted((pin.name, pin.version) for pin in wheels.pins(locks.get(self.under, "")))
+        data = [sorted(self.requirements), self.python, self.platform, bound]
+        return hashlib.sha256(json.dumps(data).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What locking changed in one file: the pins that came, went or moved, as `name old -> new`."""
+
+    name: str
+    lines: tuple[str, ...]
+    diff: str
+
+
+def parts(image: Image) -> tuple[Part, ...]:
+    """The lock parts of an image: its stack's common one, then its scope's own when it adds anything."""
+    platform = f"{_MACHINE[image.architecture]}-manylinux_{_GLIBC[image.os]}"
+    common = f"{image.stack_id}/common"
+    asked = (*ALWAYS, *image.packages["common"])
+    found = [Part(common, asked, image.python, platform, image.wheel_index)]
+    if image.packages[image.scope]:
+        own = image.packages[image.scope]
+        found.append(Part(f"{image.stack_id}/{image.scope}", own, image.python, platform, image.wheel_index, common))
+    return tuple(found)
+
+
+def tools_part() -> Part:
+    return Part(TOOLS_LOCK, TOOLS, "3.11", "linux")
+
+
+def faults(image: Image, locks: Mapping[str, str]) -> list[str]:
+    """Why the locks do not serve this image: one sentence for each part that is missing or out of date."""
+    found = []
+    for part in (*parts(image), tools_part()):
+        text = locks.get(part.name)
+        if text is None:
+            found.append(f"buildspec/locks/{part.name}.txt does not exist")
+        elif f"# inputs: {part.inputs(locks)}\n" not in text:
+            found.append(f"buildspec/locks/{part.name}.txt was made for other packages than buildspec/ names now")
+    return found
+
+
+def resolve(
+    part: Part, locks: Mapping[str, str], pip: PipSettings, settings: Settings, *, upgrade: bool = False
+) -> str:
+    """Resolve one part and return the lock's text. Pins of the present lock are kept unless `upgrade`."""
+    with tempfile.TemporaryDirectory(prefix="slipway-lock-") as folder:
+        asked, out = Path(folder) / "in.txt", Path(folder) / "out.txt"
+        asked.write_text("".join(f"{line}\n" for line in part.requirements))
+        if part.name in locks and not upgrade:
+            out.write_text(locks[part.name])
+        argv: list[str | Path] = [uv(), "pip", "compile", asked, "--output-file", out, "--quiet"]
+        argv += ["--generate-hashes", "--no-header", "--no-annotate", "--only-binary", ":all:", "--no-config"]
+        argv += ["--python-version", part.python, "--python-platform", part.platform]
+        argv += ["--index-strategy", "unsafe-best-match"]  # pip's own: all indexes count alike
+        if part.under:
+            bound = Path(folder) / "bound.txt"
+            bound.write_text("".join(f"{pin.name}=={pin.version}\n" for pin in wheels.pins(locks[part.under])))
+            argv += ["--constraint", bound]
+        for path in pip.constraints:
+            argv += ["--constraint", path]
+        try:
+            process.run(argv, env=index_environment(pip, _wheel_index(part, locks, pip, settings)), timeout=900)
+        except ProgramError as error:
+            raise LockError(
+                f"{part.name} cannot be locked: {error.message}", fix="change the requirements, or the index settings"
+            ) from None
+        text = out.read_text()
+    held = {pin.name for pin in wheels.pins(locks.get(part.under, ""))}
+    return _HEADER + f"# inputs: {part.inputs(locks)}\n" + _without(text, held)
+
+
+def write(project: Path, part: Part, old: str, new: str) -> Change:
+    """Write one lock and say what it changed."""
+    write_whole(project / "buildspec" / "locks" / f"{part.name}.txt", new)
+    before = {pin.name: pin.version for pin in wheels.pins(old)}
+    after = {pin.name: pin.version for pin in wheels.pins(new)}
+    lines = [
+        f"{name} {before.get(name, 'new')} -> {after.get(name, 'gone')}"
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    ]
+    diff = "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "before", "after", n=0))
+    return Change(part.name, tuple(lines), diff)
+
+
+def uv() -> str:
+    """Path of the uv program that was installed with Slipway."""
+    from uv import find_uv_bin
+
+    return str(find_uv_bin())
+
+
+def index_environment(pip: PipSettings, wheel_index: str) -> dict[str, str]:
+    """The host's package settings in uv's words. Indexes on this host's disk are left out: see `engine.wheels`."""
+    extra = [wheel_index, *(url for url in pip.extra_index_urls if not url.startswith("file:"))]
+    found = {
+        "UV_DEFAULT_INDEX": "" if pip.index_url.startswith("file:") else pip.index_url,
+        "UV_INDEX": " ".join(url for url in extra if url),
+        "UV_FIND_LINKS": ",".join(pip.find_links),
+        "SSL_CERT_FILE": pip.cert,
+        "UV_INSECURE_HOST": " ".join(pip.trusted_hosts),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _wheel_index(part: Part, locks: Mapping[str, str], pip: PipSettings, settings: Settings) -> str:
+    """The framework's own index, unless a wheel folder of the host already holds the build that the stack pins."""
+    asked = [match for match in (re.fullmatch(r"([\w.-]+)==(\S+)", line) for line in part.requirements) if match]
+    pinned = [(match[1], match[2]) for match in asked]
+    pinned += [(pin.name, pin.version) for pin in wheels.pins(locks.get(part.under, ""))]
+    tag = "cp" + part.python.replace(".", "")
+    for name, version in pinned if part.wheel_index else ():
+        for wheel in wheels.wheels_of(name, pip):
+            held = wheel.name.split("-")[1]
+            if "+" in held and held.split("+")[0] == version.split("+")[0] and tag in wheel.name:
+                return ""
+    return settings.text("wheel-index") or part.wheel_index if part.wheel_index else ""
+
+
+def _without(text: str, names: set[str]) -> str:
+    """A lock's text without the entries of some distributions."""
+    entries = re.split(r"\n(?=[A-Za-z0-9])", text.strip())
+    kept = [entry for entry in entries if wheels.normal_name(entry.split("==")[0]) not in names]
+    return "\n".join(kept) + "\n"

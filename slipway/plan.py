@@ -1,0 +1,194 @@
+"""Images -> the graph of stages that builds them. Pure: the same matrix, sources and base give the same plan.
+
+    base-<os> ---> tools                                (the installer, in no image)
+        `------> python-<os>-py<NN> ---> <stack> ---> <stack>-<scope> ---> <image>
+                                         framework     what the scope       toolkits,
+                                         packages      adds                 settings
+
+A stage is one folder with one Dockerfile. Images that need the same stage share it, so it is built once. The toolkits
+come last: they change most often and are smallest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from slipway import lock
+from slipway.base import Base, Pulled
+from slipway.base import describe as describe_base
+from slipway.errors import Fault, LockError
+from slipway.spec import naming
+from slipway.spec.model import Image, Sources
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One folder with one Dockerfile. `parents` maps the names in its FROM and --mount lines to other stages."""
+
+    name: str
+    template: str
+    os: str
+    platform: str
+    parents: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    lock: str = ""  # name of the lock part that becomes lock.txt
+    toolkits: tuple[str, ...] = ()  # whose wheels become wheels/
+    wheel_index: str = ""
+    image: Image | None = None  # set on the last stage of an image
+    hash: str = ""  # over all that decides its content, its parents' hashes included
+
+    @property
+    def needs_host(self) -> bool:
+        """Whether it reaches for packages, and so gets the host's settings and certificates as secrets."""
+        return bool(self.lock) or self.template.startswith("base")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stages, parents before children, and the images that they end in."""
+
+    stages: tuple[Stage, ...]
+    bases: Mapping[str, Base]  # by OS name
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        return tuple(stage.image for stage in self.stages if stage.image is not None)
+
+    def stage(self, name: str) -> Stage:
+        return next(stage for stage in self.stages if stage.name == name)
+
+    def input_hash(self, image: Image) -> str:
+        """What decides the image: equal hashes, equal content."""
+        return self.stage(image.id).hash
+
+    def chain(self, image: Image) -> tuple[Stage, ...]:
+        """The stages whose layers the image holds, lowest first."""
+        found = [self.stage(image.id)]
+        while below := found[0].parents.get("parent") or found[0].parents.get("base"):
+            found.insert(0, self.stage(below))
+        return tuple(found)
+
+    def shared(self, stage: Stage) -> tuple[Image, ...]:
+        """The images that hold a stage."""
+        return tuple(image for image in self.images if stage in self.chain(image))
+
+
+def plan(images: Iterable[Image], sources: Sources, bases: Mapping[str, Base]) -> Plan:
+    """The graph for these images. Raises LockError that names every image whose locks are missing or out of date."""
+    chosen = tuple(images)
+    _refuse_unlocked(chosen, sources)
+    stages: dict[str, Stage] = {}
+    for image in chosen:
+        for stage in _stages(image, bases[image.os]):
+            if stage.name not in stages:
+                stages[stage.name] = _hashed(stage, stages, sources, bases[image.os])
+    return Plan(tuple(stages.values()), bases)
+
+
+def _refuse_unlocked(images: tuple[Image, ...], sources: Sources) -> None:
+    faults = [
+        Fault(f"{image.id}: {what}", file=image.file, line=image.lines[0][0] if image.lines else None)
+        for image in images
+        for what in lock.faults(image, sources.locks)
+    ]
+    if faults:
+        frameworks = " ".join(sorted({f"--framework {image.framework}" for image in images}))
+        raise LockError("locks are missing or out of date", faults=faults, fix=f"run `invoke lock {frameworks}`")
+
+
+def _stages(image: Image, base: Base) -> list[Stage]:
+    """The stages of one image, parents first."""
+    where: dict[str, Any] = {"os": image.os, "platform": image.platform}
+    suffix = "" if image.architecture == "amd64" else f"-{image.architecture}"
+    base_name = f"base-{image.os}{suffix}"
+    tools_name = f"tools-{image.os}{suffix}"
+    python_name = f"python-{image.os}-{naming.python_tag(image.python)}{suffix}"
+    pulled = base.reference if isinstance(base, Pulled) else ""
+    found = [
+        Stage(name=base_name, template="base.Dockerfile.j2", values={"pulled": pulled}, **where),
+        Stage(
+            name=tools_name,
+            template="tools.Dockerfile.j2",
+            parents={"base": base_name},
+            lock=lock.TOOLS_LOCK,
+            **where,
+        ),
+        Stage(
+            name=python_name,
+            template="python.Dockerfile.j2",
+            parents={"base": base_name},
+            values={"python": image.python},
+            **where,
+        ),
+    ]
+    top = python_name
+    for part in lock.parts(image):
+        kind = part.name.rsplit("/", 1)[1]
+        name = image.stack_id if kind == "common" else f"{image.stack_id}-{kind}"
+        what = f"{image.framework} {image.version} and what every image of its stack needs"
+        purpose = what if kind == "common" else f"What {kind} adds to {image.stack_id}"
+        found.append(
+            Stage(
+                name=name,
+                template="packages.Dockerfile.j2",
+                parents={"parent": top, "tools": tools_name},
+                values={"purpose": f"{purpose}."},
+                lock=part.name,
+                wheel_index=part.wheel_index,
+                **where,
+            )
+        )
+        top = name
+    found.append(
+        Stage(
+            name=image.id,
+            template=f"{image.scope}.Dockerfile.j2",
+            parents={"parent": top, "tools": tools_name},
+            values={"image": {"id": image.id, "processor": image.processor}},
+            toolkits=image.toolkits,
+            image=image,
+            **where,
+        )
+    )
+    return found
+
+
+def _hashed(stage: Stage, below: Mapping[str, Stage], sources: Sources, base: Base) -> Stage:
+    data = {
+        "template": sources.templates[stage.template],
+        "macros": sources.templates.get("install.j2", ""),
+        "values": dict(stage.values),
+        "platform": stage.platform,
+        "parents": {name: below[parent].hash for name, parent in sorted(stage.parents.items())},
+        "lock": sources.locks.get(stage.lock, ""),
+        "toolkits": {
+            name: {
+                path: hashlib.sha256(content).hexdigest() for path, content in sorted(sources.toolkits[name].items())
+            }
+            for name in stage.toolkits
+        },
+        "base": base.hash if stage.template == "base.Dockerfile.j2" else "",
+    }
+    digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+    return replace(stage, hash=digest)
+
+
+def describe(built: Plan) -> dict[str, Any]:
+    """The plan for machines."""
+    return {
+        "bases": {os: describe_base(base) for os, base in built.bases.items()},
+        "stages": [
+            {
+                "name": stage.name,
+                "parents": dict(stage.parents),
+                "hash": stage.hash,
+                "image": stage.image.id if stage.image else None,
+                "shared_by": [image.id for image in built.shared(stage)],
+            }
+            for stage in built.stages
+        ],
+    }

@@ -1,0 +1,218 @@
+"""Plan -> a folder that builds by itself. Pure: the same plan and sources give the same bytes.
+
+    docker-bake.json     every stage as a target; `docker buildx bake` builds the images
+    build.sh             makes what the stages need from outside (root filesystem, toolkit wheels), then bakes
+    <stage>/Dockerfile   with the stage's lock.txt, host.env and wheels/ beside it
+    toolkits/            the toolkits' sources
+    empty/               what optional inputs stand for when nothing is given
+
+Nothing of the host is written into it: wheel folders, settings and certificates enter as bake variables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slipway.base import EPOCH, Recipe
+from slipway.engine.wheels import normal_name
+from slipway.plan import Plan, Stage
+from slipway.spec.model import Image, Sources
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+CA_VARIABLE = "HOST_CA"
+WHEELS_VARIABLE = "WHEELS"
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """Files by path relative to the folder, and those among them that are executable."""
+
+    files: Mapping[str, bytes]
+    executable: frozenset[str] = frozenset({"build.sh"})
+
+
+def render(plan: Plan, sources: Sources, labels: Mapping[str, Mapping[str, str]]) -> Rendering:
+    """Render a plan. `labels` holds the labels of each image by its ID."""
+    templates = _environment(sources)
+    files: dict[str, str | bytes] = {"empty/nothing": ""}
+    for stage in plan.stages:
+        files |= _stage_files(stage, templates, sources)
+    for name in sorted({name for stage in plan.stages for name in stage.toolkits}):
+        files |= {f"toolkits/{name}/{path}": content for path, content in sources.toolkits[name].items()}
+    files["docker-bake.json"] = json.dumps(_bake(plan, labels), indent=2) + "\n"
+    files["build.sh"] = _build_script(plan, templates, sources)
+    return Rendering({path: text.encode() if isinstance(text, str) else text for path, text in sorted(files.items())})
+
+
+def target_name(stage: str) -> str:
+    """A stage's name as bake allows it: without dots."""
+    return stage.replace(".", "_")
+
+
+def host_variable(stage: str) -> str:
+    """The bake variable that names a stage's file of host settings."""
+    return "HOST_ENV_" + _variable(stage)
+
+
+def wheels_variable(stage: str) -> str:
+    """The bake variable that names a stage's folder of wheels that the host already has."""
+    return f"{WHEELS_VARIABLE}_{_variable(stage)}"
+
+
+def _variable(stage: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", stage.upper())
+
+
+def _environment(sources: Sources) -> Environment:
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    return Environment(
+        loader=DictLoader(dict(sources.templates)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
+
+def _stage_files(stage: Stage, templates: Environment, sources: Sources) -> dict[str, str | bytes]:
+    toolkits = [_distribution(sources.toolkits[name]) for name in stage.toolkits]
+    text = templates.get_template(stage.template).render(**stage.values, epoch=EPOCH, toolkits=toolkits)
+    files: dict[str, str | bytes] = {f"{stage.name}/Dockerfile": text.lstrip("\n")}
+    if stage.needs_host:
+        files[f"{stage.name}/host.env"] = _default_host_settings(stage)
+    if stage.lock:
+        files[f"{stage.name}/lock.txt"] = sources.locks[stage.lock]
+    if stage.toolkits:
+        files[f"{stage.name}/wheels/.keep"] = ""
+    return files
+
+
+def _default_host_settings(stage: Stage) -> str:
+    lines = [
+        "# Read by the stage's RUN as shell variables; never part of a layer. Add the network's own settings here."
+    ]
+    if stage.wheel_index:
+        lines.append(f"UV_INDEX={stage.wheel_index}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _bake(plan: Plan, labels: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    variables: dict[str, Any] = {
+        CA_VARIABLE: {"default": "empty/nothing"},
+        WHEELS_VARIABLE: {"default": "empty"},
+    }
+    for stage in plan.stages:
+        if stage.needs_host:
+            variables[host_variable(stage.name)] = {"default": f"{stage.name}/host.env"}
+        if _takes_wheels(stage):
+            variables[wheels_variable(stage.name)] = {"default": f"${{{WHEELS_VARIABLE}}}"}
+    return {
+        "variable": variables,
+        "group": {"default": {"targets": [target_name(image.id) for image in plan.images]}},
+        "target": {target_name(stage.name): _target(stage, labels) for stage in plan.stages},
+    }
+
+
+def _takes_wheels(stage: Stage) -> bool:
+    return stage.template.startswith("packages")
+
+
+def _target(stage: Stage, labels: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    target: dict[str, Any] = {
+        "context": stage.name,
+        "platforms": [stage.platform],
+        "args": {"SOURCE_DATE_EPOCH": str(EPOCH)},
+    }
+    contexts = {name: f"target:{target_name(parent)}" for name, parent in stage.parents.items()}
+    if _takes_wheels(stage):
+        contexts["wheels"] = f"${{{wheels_variable(stage.name)}}}"
+    if contexts:
+        target["contexts"] = contexts
+    if stage.needs_host:
+        target["secret"] = [
+            f"id=host,src=${{{host_variable(stage.name)}}}",
+            f"id=ca,src=${{{CA_VARIABLE}}}",
+        ]
+    if stage.image is not None:
+        target["tags"] = [stage.image.reference]
+        target["labels"] = dict(sorted(labels[stage.image.id].items()))
+        target["output"] = ["type=docker"]
+    return target
+
+
+def _build_script(plan: Plan, templates: Environment, sources: Sources) -> str:
+    recipes = {}
+    for stage in plan.stages:
+        base = plan.bases[stage.os]
+        if stage.template.startswith("base") and isinstance(base, Recipe):
+            recipes[f"{stage.name}/rootfs.tar"] = base.script(f"{stage.name}/rootfs.tar")
+    installs = {
+        stage.name: [_distribution(sources.toolkits[name]) for name in stage.toolkits]
+        for stage in plan.stages
+        if stage.toolkits
+    }
+    return templates.get_template("build.sh.j2").render(
+        recipes=recipes,
+        toolkits=sorted({name for stage in plan.stages for name in stage.toolkits}),
+        installs=installs,
+        epoch=EPOCH,
+    )
+
+
+def _distribution(toolkit: Mapping[str, bytes]) -> str:
+    """A toolkit's name as its wheel's file has it."""
+    match = re.search(r'^name\s*=\s*"([^"]+)"', toolkit["pyproject.toml"].decode(), re.MULTILINE)
+    assert match is not None
+    return normal_name(match[1]).replace("-", "_")
+
+
+def write(rendering: Rendering, folder: Path) -> None:
+    """Write a rendering into a folder. Files that other renderings left there are removed, what builds made stays."""
+    from slipway.files import write_whole
+
+    for path, content in rendering.files.items():
+        target = folder / path
+        mode = 0o755 if path in rendering.executable else 0o644
+        if not target.is_file() or target.read_bytes() != content:
+            write_whole(target, content, mode=mode)
+
+
+def labels(image: Image, *, revision: str, created: str, base_name: str, base_digest: str = "") -> dict[str, str]:
+    """The labels of an image: OCI's annotations, and the family that users of AWS's images query.
+
+    Only what is true of every image of the cell is claimed. `created` is ISO 8601.
+    """
+    dlc = "com.amazonaws.ml.engines.sagemaker.dlc"
+    version = re.sub(r"[^A-Za-z0-9]", "-", image.version)
+    machine = {"amd64": "x86", "arm64": "arm64"}[image.architecture]
+    device = f"gpu.cu{image.cuda.replace('.', '')}" if image.cuda else image.processor
+    facts = (
+        f"framework.{image.framework}.{version}",
+        f"device.{device}",
+        f"arch.{machine}",
+        f"python.py{image.python.replace('.', '')}",
+        f"os.{image.os}",
+        f"job.{image.scope}",
+        "contributor.slipway",
+    )
+    found = {f"{dlc}.{fact}": "true" for fact in facts}
+    opencontainers = {
+        "title": image.id,
+        "description": f"{image.framework} {image.version} for SageMaker {image.scope} on {image.processor}",
+        "version": image.tag,
+        "revision": revision,
+        "created": created,
+        "base.name": base_name,
+        "base.digest": base_digest,
+    }
+    found |= {f"org.opencontainers.image.{name}": value for name, value in opencontainers.items() if value}
+    return found

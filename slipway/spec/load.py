@@ -1,0 +1,176 @@
+"""buildspec/ -> Matrix, and the files that decide images -> Sources. Every fault of every file at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slipway import documents
+from slipway.documents import Document, Place
+from slipway.errors import Fault, SpecError, nearest
+from slipway.files import tree_files
+from slipway.spec.model import Image, Matrix, Sources
+
+if TYPE_CHECKING:
+    from slipway.spec.schema import BuildspecFile, ExcludedPart, StackPart
+
+
+def load(project: Path) -> Matrix:
+    """Read every file of buildspec/. Raises SpecError that lists each fault with file, line and fix."""
+    known = (
+        sorted(path.name for path in (project / "toolkits").iterdir() if path.is_dir())
+        if (project / "toolkits").is_dir()
+        else []
+    )
+    images: list[Image] = []
+    faults: list[Fault] = []
+    paths = sorted((project / "buildspec").glob("*.yml"))
+    if not paths:
+        raise SpecError("buildspec/ holds no .yml file", fix="add one; docs/extending-the-matrix.md shows how")
+    for path in paths:
+        try:
+            found, wrong = _read(documents.read(path, project), known)
+        except SpecError as error:
+            faults += error.faults or (Fault(error.message, error.fix, path.name),)
+            continue
+        images += found
+        faults += wrong
+    faults += _duplicates(images)
+    if faults:
+        raise SpecError(f"buildspec/ has {len(faults)} fault{'s' if len(faults) > 1 else ''}", faults=faults)
+    return Matrix(tuple(images))
+
+
+def read_sources(project: Path) -> Sources:
+    """Read templates, locks and toolkits."""
+    locks = project / "buildspec" / "locks"
+    toolkits = project / "toolkits"
+    return Sources(
+        templates={
+            path.name: path.read_text(encoding="utf-8") for path in sorted((project / "dockerfiles").glob("*.j2"))
+        },
+        locks={
+            path.relative_to(locks).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+            for path in sorted(locks.rglob("*.txt"))
+        },
+        toolkits={
+            folder.name: {path.relative_to(folder).as_posix(): path.read_bytes() for path in tree_files(folder)}
+            for folder in sorted(toolkits.iterdir())
+            if folder.is_dir()
+        }
+        if toolkits.is_dir()
+        else {},
+    )
+
+
+def _read(document: Document, toolkits: list[str]) -> tuple[list[Image], list[Fault]]:
+    from slipway.spec.schema import BuildspecFile
+
+    parsed, faults = document.validate(BuildspecFile)
+    if parsed is None:
+        return [], faults
+    faults = [
+        document.fault(("toolkits", scope, at), f"there is no toolkit {name!r}", nearest(name, toolkits))
+        for scope in ("training", "inference")
+        for at, name in enumerate(getattr(parsed.toolkits, scope))
+        if name not in toolkits
+    ]
+    images = []
+    newest = max(parsed.stacks, key=lambda key: _order(parsed.stacks[key].version))
+    for key, stack in parsed.stacks.items():
+        faults += _stack_faults(document, key, stack)
+        images += _cells(document, parsed, key, stack, newest=key == newest)
+    for at, rule in enumerate(parsed.excluded):
+        if not any(_fits(rule, image) for image in images):
+            faults.append(document.fault(("excluded", at), "this excludes no cell", "remove it, or correct its axes"))
+    return [_exclude(parsed.excluded, image) for image in images], faults
+
+
+def _stack_faults(document: Document, key: str, stack: StackPart) -> list[Fault]:
+    here: Place = ("stacks", key)
+    faults = []
+    for name, part in stack.processors.items():
+        place = (*here, "processors", name)
+        if name == "gpu" and part.cuda is None:
+            faults.append(document.fault(place, "a gpu cell needs its CUDA version", 'add cuda: "13.0", say'))
+        if name == "cpu" and part.cuda is not None:
+            faults.append(document.fault((*place, "cuda"), "a cpu cell has no CUDA version", "remove it"))
+    for field in ("python", "scopes"):
+        for value, count in Counter(getattr(stack, field)).items():
+            if count > 1:
+                faults.append(document.fault((*here, field), f"{field}: {value} is given twice", "keep one"))
+    for scope in stack.ceiling_mb:
+        if scope not in stack.scopes:
+            faults.append(
+                document.fault(
+                    (*here, "ceiling-mb", scope), f"{scope} is not among the scopes of this stack", "remove it"
+                )
+            )
+    return faults
+
+
+def _cells(document: Document, file: BuildspecFile, key: str, stack: StackPart, *, newest: bool) -> list[Image]:
+    spans = (document.span(("stacks", key)), document.span(("toolkits",)), document.span(("wheel-index",)))
+    lines = tuple(span for span in spans if span is not None)
+    return [
+        Image(
+            framework=file.framework,
+            stack=key,
+            version=stack.version,
+            scope=scope,
+            processor=processor,
+            python=python,
+            os=stack.os,
+            architecture=architecture,
+            cuda=part.cuda or "",
+            packages={"common": tuple(stack.packages.common), scope: tuple(getattr(stack.packages, scope))},
+            toolkits=tuple(getattr(file.toolkits, scope)),
+            wheel_index=file.wheel_index.get(processor, ""),
+            ceiling_mb=stack.ceiling_mb.get(scope, 0),
+            supported_until=stack.supported_until.isoformat() if stack.supported_until else "",
+            newest=newest,
+            file=document.name,
+            lines=lines,
+        )
+        for scope in stack.scopes
+        for processor, part in stack.processors.items()
+        for python in stack.python
+        for architecture in part.architectures
+    ]
+
+
+def _exclude(rules: list[ExcludedPart], image: Image) -> Image:
+    from dataclasses import replace
+
+    for rule in rules:
+        if _fits(rule, image):
+            return replace(image, excluded=rule.reason)
+    return image
+
+
+def _fits(rule: ExcludedPart, image: Image) -> bool:
+    axes = ("version", "scope", "processor", "python", "architecture")
+    return all(getattr(rule, axis) in (None, getattr(image, axis)) for axis in axes)
+
+
+def _duplicates(images: list[Image]) -> list[Fault]:
+    faults = []
+    first: dict[str, Image] = {}
+    for image in images:
+        other = first.setdefault(image.id, image)
+        if other is not image:
+            where = f"{other.file}:{other.lines[0][0]}"
+            faults.append(
+                Fault(f"{image.id} is declared twice", f"first at {where}; remove one", image.file, image.lines[0][0])
+            )
+    return faults
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """Versions in their order: by their numbers; what follows a letter or `+` does not count."""
+    numbers = []
+    for part in version.split("+")[0].split("."):
+        digits = "".join(char for char in part if char.isdigit())
+        numbers.append(int(digits or 0))
+    return tuple(numbers)

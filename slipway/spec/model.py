@@ -1,0 +1,93 @@
+"""The matrix as plain frozen data: what `buildspec/` says, one Image for each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from slipway.spec import naming
+
+SCOPES = ("training", "inference")
+PROCESSORS = ("cpu", "gpu")
+ARCHITECTURES = ("amd64", "arm64")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """One cell of the matrix. `excluded` holds the reason when it is not to be built, else nothing."""
+
+    framework: str
+    stack: str
+    version: str
+    scope: str
+    processor: str
+    python: str
+    os: str
+    architecture: str = "amd64"
+    cuda: str = ""
+    packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # "common" and the scope's own
+    toolkits: tuple[str, ...] = ()
+    wheel_index: str = ""
+    ceiling_mb: int = 0  # uncompressed; 0: none
+    supported_until: str = ""
+    newest: bool = False  # of the newest stack of its framework
+    excluded: str = ""
+    file: str = ""
+    lines: tuple[tuple[int, int], ...] = ()  # of `file`: those that decide this image
+
+    @cached_property
+    def id(self) -> str:
+        return naming.image_id(
+            self.framework, self.scope, self.version, self.processor, self.python, self.cuda, self.architecture
+        )
+
+    @cached_property
+    def stack_id(self) -> str:
+        return naming.stack_id(self.framework, self.version, self.processor, self.python, self.cuda, self.architecture)
+
+    @property
+    def repository(self) -> str:
+        return naming.repository(self.framework, self.scope)
+
+    @cached_property
+    def tag(self) -> str:
+        return naming.tag(self.version, self.processor, self.python, self.cuda, self.os, self.architecture)
+
+    @property
+    def reference(self) -> str:
+        """Its name in the engine."""
+        return f"{self.repository}:{self.tag}-dev"
+
+    @property
+    def platform(self) -> str:
+        return f"linux/{self.architecture}"
+
+    @property
+    def default(self) -> bool:
+        """Whether a framework alone, without further selectors, means this image too."""
+        return self.newest and self.processor == "cpu" and self.architecture == "amd64" and not self.excluded
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Every cell, excluded ones too, in the order of the files."""
+
+    images: tuple[Image, ...]
+
+    @property
+    def buildable(self) -> tuple[Image, ...]:
+        return tuple(image for image in self.images if not image.excluded)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """The contents that decide images, read once: planning and rendering look at nothing else.
+
+    `templates` and `locks` map a name to its text (`locks` by "<stack id>/<part>"), `toolkits` maps a toolkit's name to
+    its files (path -> content).
+    """
+
+    templates: Mapping[str, str]
+    locks: Mapping[str, str]
+    toolkits: Mapping[str, Mapping[str, bytes]]

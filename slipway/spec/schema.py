@@ -1,0 +1,116 @@
+"""The form of a buildspec file, as pydantic models: the edge where YAML becomes data."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+_VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc)\d+)?(\.post\d+)?(\+[a-z0-9.]+)?")
+_REQUIREMENT = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?\s*((==|~=|!=|<=|>=|<|>)\s*[^\s,;]+(\s*,\s*(==|~=|!=|<=|>=|<|>)\s*[^\s,;]+)*)?"
+    r"(\s*;.+)?"
+)
+
+
+def _version(text: str) -> str:
+    if not _VERSION.fullmatch(text):
+        raise ValueError(f"{text!r} is not a version | write it as 2.13.0")
+    return text
+
+
+def _minor(text: str) -> str:
+    if not re.fullmatch(r"\d+\.\d+", text):
+        raise ValueError(f'{text!r} is not a major.minor version | write it in quotes, for example "3.11"')
+    return text
+
+
+def _requirement(text: str) -> str:
+    if not _REQUIREMENT.fullmatch(text.strip()):
+        raise ValueError(f"{text!r} is not a requirement | write it as name, name==1.2 or name>=1,<2")
+    return text.strip()
+
+
+def _not_a_number(value: Any) -> Any:
+    """YAML reads 2.10 as the number 2.1: a version that lost its quotes must not pass as another one."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise ValueError(f"{value!r} was read as a number | put it in quotes")
+    return value
+
+
+Version = Annotated[str, BeforeValidator(_not_a_number), AfterValidator(_version)]
+Minor = Annotated[str, BeforeValidator(_not_a_number), AfterValidator(_minor)]
+Requirement = Annotated[str, AfterValidator(_requirement)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Scope = Literal["training", "inference"]
+Processor = Literal["cpu", "gpu"]
+Architecture = Literal["amd64", "arm64"]
+OS = Literal["debian12", "debian13"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class ProcessorPart(_Part):
+    """A processor of a stack. `cuda` is the CUDA version of the framework's wheels: GPU cells need it."""
+
+    architectures: list[Architecture] = Field(default=["amd64"], min_length=1)
+    cuda: Minor | None = None
+
+
+class PackagesPart(_Part):
+    """Requirements: `common` ones are in every image of the stack, the others in one scope."""
+
+    common: list[Requirement] = Field(min_length=1)
+    training: list[Requirement] = []
+    inference: list[Requirement] = []
+
+
+class StackPart(_Part):
+    """One pinned set of framework and libraries."""
+
+    version: Version
+    os: OS
+    python: list[Minor] = Field(min_length=1)
+    processors: dict[Processor, ProcessorPart] = Field(min_length=1)
+    scopes: list[Scope] = Field(min_length=1)
+    packages: PackagesPart
+    ceiling_mb: dict[Scope, int] = Field(default={}, alias="ceiling-mb", description="MB (10^6 bytes), uncompressed")
+    supported_until: date | None = Field(default=None, alias="supported-until")
+
+
+class ExcludedPart(_Part):
+    """Cells that are declared but not built: every cell that fits all the given axes, and why."""
+
+    version: Version | None = None
+    scope: Scope | None = None
+    processor: Processor | None = None
+    python: Minor | None = None
+    architecture: Architecture | None = None
+    reason: str = Field(min_length=10)
+
+
+class ToolkitsPart(_Part):
+    """Names of folders under toolkits/, in the order of installation."""
+
+    training: list[Name] = []
+    inference: list[Name] = []
+
+
+class BuildspecFile(_Part):
+    """One file of buildspec/: everything about one framework."""
+
+    framework: Name
+    wheel_index: dict[Processor, str] = Field(default={}, alias="wheel-index")
+    toolkits: ToolkitsPart = ToolkitsPart()
+    stacks: dict[Annotated[str, BeforeValidator(_not_a_number)], StackPart] = Field(min_length=1)
+    excluded: list[ExcludedPart] = []
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema for editors (buildspec/schema.json)."""
+    schema = BuildspecFile.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "A Slipway buildspec file"}

@@ -1,0 +1,109 @@
+"""Selectors -> the images that they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slipway.errors import Fault, UsageError, nearest
+from slipway.spec.model import Image, Matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selector:
+    """What a command's options ask for. Empty means not given."""
+
+    framework: str = ""
+    version: str = ""  # a full version, or a stack's name such as 2.13
+    scope: str = ""
+    processor: str = ""
+    python: str = ""  # 3.11 or py311
+    only: str = ""  # an image's ID; stands alone
+    everything: bool = False
+
+    @property
+    def given(self) -> dict[str, str]:
+        axes = ("framework", "version", "scope", "processor", "python", "only")
+        return {axis: getattr(self, axis) for axis in axes if getattr(self, axis)}
+
+
+def select(matrix: Matrix, selector: Selector, *, excluded: bool = False) -> tuple[Image, ...]:
+    """The images that a selector means, in the matrix's order.
+
+    A framework alone means its default cells: newest stack, CPU, every scope. A version, processor or Python that is
+    named widens that axis to what it names. `excluded` keeps excluded cells in. Raises UsageError for unknown values,
+    all of them at once, and when nothing is left, with the reasons.
+    """
+    if selector.everything:
+        if selector.given:
+            raise UsageError("--all stands alone", fix=f"leave out {_flags(selector.given)}")
+        return matrix.images if excluded else matrix.buildable
+    if selector.only:
+        if len(selector.given) > 1:
+            raise UsageError("--only stands alone", fix="leave the other selectors out")
+        return (_by_id(matrix, selector.only, excluded),)
+    if not selector.given:
+        raise UsageError(
+            "no image was named", fix="give --framework NAME, --only ID or --all; `invoke list` shows them"
+        )
+    _refuse_unknown(matrix, selector)
+    fitting = [image for image in matrix.images if _fits(image, selector)]
+    chosen = [image for image in fitting if excluded or not image.excluded]
+    if fitting and not chosen:
+        reasons = [Fault(f"{image.id}: {image.excluded}") for image in fitting]
+        raise UsageError("every image that fits is excluded", faults=reasons, fix="`invoke plan` shows all cells")
+    if not chosen:
+        raise UsageError(
+            f"no image has {_flags(selector.given)} together", fix="`invoke list` shows the combinations that exist"
+        )
+    return tuple(chosen)
+
+
+def _by_id(matrix: Matrix, wanted: str, excluded: bool) -> Image:
+    for image in matrix.images:
+        if image.id == wanted:
+            if image.excluded and not excluded:
+                raise UsageError(f"{wanted} is excluded: {image.excluded}", fix="choose another; see `invoke list`")
+            return image
+    raise UsageError(f"there is no image {wanted!r}", fix=nearest(wanted, (image.id for image in matrix.images)))
+
+
+def _fits(image: Image, selector: Selector) -> bool:
+    if selector.framework and image.framework != selector.framework:
+        return False
+    if selector.scope and image.scope != selector.scope:
+        return False
+    if selector.version:
+        if selector.version not in (image.version, image.stack):
+            return False
+    elif not image.newest:
+        return False
+    if image.processor != (selector.processor or "cpu"):
+        return False
+    if image.architecture != "amd64":
+        return False
+    return not selector.python or selector.python in _python_forms(image.python)
+
+
+def _python_forms(python: str) -> tuple[str, str]:
+    return python, "py" + python.replace(".", "")
+
+
+def _refuse_unknown(matrix: Matrix, selector: Selector) -> None:
+    known = {
+        "framework": {image.framework for image in matrix.images},
+        "version": {name for image in matrix.images for name in (image.version, image.stack)},
+        "scope": {image.scope for image in matrix.images},
+        "processor": {image.processor for image in matrix.images},
+        "python": {form for image in matrix.images for form in _python_forms(image.python)},
+    }
+    faults = [
+        Fault(f"--{axis} {value}: there is no such {axis}", nearest(value, known[axis]))
+        for axis, value in selector.given.items()
+        if value not in known[axis]
+    ]
+    if faults:
+        raise UsageError("the selectors name what does not exist", faults=faults)
+
+
+def _flags(given: dict[str, str]) -> str:
+    return ", ".join(f"--{axis} {value}" for axis, value in given.items())
