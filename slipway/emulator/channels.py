@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from slipway import tables
+from slipway.emulator import s3
 from slipway.engine.docker import Mount
-from slipway.errors import Fault, InputError
+from slipway.errors import Fault, InputError, nearest
 from slipway.files import naming_full_disk
 
-DATA = "/opt/ml/input/data"
+FOLDER = "/opt/ml/input/data"
+MOST = 20
+NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
+
+_FORM = tables.Form("channel_name", "data_location", words=True)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,35 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class Channels:
+    """The channels of a file, and where accelerate would read it differently."""
+
+    channels: tuple[Channel, ...]
+    warnings: tuple[Fault, ...]
+
+
+def read(path: Path) -> Channels:
+    """Read an inputs file (`channel_name<TAB>data_location`). Local paths are relative to the file's folder.
+
+    Raises InputError with every fault. Limits: the service model's InputDataConfig and ChannelName.
+    """
+    table = tables.read(path, _FORM)
+    table.refuse_repeats("channel_name")
+    channels = []
+    for row in table.rows:
+        name = row.values["channel_name"]
+        if not NAME.fullmatch(name):
+            table.fault(row.line, f"channel name {name!r}", "1 to 64 letters, digits, dots, dashes and underscores")
+        channels.append(Channel(name, _location(table, row, path.parent)))
+    if len(channels) > MOST:
+        table.fault(table.rows[MOST].line, f"{len(channels)} channels", f"SageMaker takes {MOST} at most")
+    if not channels and not table.faults:
+        table.warn(None, "the file names no channel")
+    table.close()
+    return Channels(tuple(channels), tuple(table.warnings))
+
+
+@dataclass(frozen=True)
 class ChannelStore:
     """Makes the data of channels available below `folder`."""
 
@@ -39,7 +76,7 @@ class ChannelStore:
         """Bring the data of each channel here and mount it read-only. Raises InputError with every fault."""
         faults: list[Fault] = []
         mounts = [
-            Mount(folder, f"{DATA}/{channel.name}", read_only=True)
+            Mount(folder, f"{FOLDER}/{channel.name}", read_only=True)
             for channel in channels
             if (folder := self._folder_of(channel, faults)) is not None
         ]
@@ -48,17 +85,48 @@ class ChannelStore:
         return mounts
 
     def _folder_of(self, channel: Channel, faults: list[Fault]) -> Path | None:
-        path = channel.path
-        if path is None:
-            raise NotImplementedError
-        if path.is_dir():
-            return path.resolve()
-        if not path.exists():
-            faults.append(Fault(f"channel {channel.name}: {path} does not exist", "correct the location"))
-            return None
-        # A single object of S3 arrives as a file in the channel's folder; so does a single local file.
         target = self.folder / channel.name
-        with naming_full_disk(target):
-            target.mkdir(parents=True)
-            shutil.copyfile(path, target / path.name)
-        return target
+        path = channel.path
+        try:
+            if path is None:
+                s3.download(channel.location, target, self.s3_endpoint)
+                return target
+            if path.is_dir():
+                return path.resolve()
+            # A single object of S3 arrives as a file in the channel's folder; so does a single local file.
+            with naming_full_disk(target):
+                target.mkdir(parents=True)
+                shutil.copyfile(path, target / path.name)
+            return target
+        except InputError as error:
+            faults += [Fault(f"channel {channel.name}: {error.message}", error.fix), *error.faults]
+        except FileNotFoundError:
+            faults.append(Fault(f"channel {channel.name}: {path} does not exist", "correct the location"))
+        return None
+
+
+def _location(table: tables.Table, row: tables.Row, folder: Path) -> str:
+    """A row's location, a path of it made absolute; what is wrong with it goes into the table."""
+    location = row.values["data_location"]
+
+    def fault(what: str, fix: str) -> str:
+        table.fault(row.line, f"channel {row.values['channel_name']}: {what}", fix)
+        return location
+
+    scheme = _SCHEME.match(location)
+    if location.startswith("s3://"):
+        if re.fullmatch(r"s3://[^/]+(/.*)?", location) and len(location) <= 1024:
+            return location
+        return fault(f"{location!r} names no bucket", "write s3://BUCKET/PREFIX, 1024 characters at most")
+    if location.startswith("file://"):
+        path = Path(location.removeprefix("file://"))
+        if not path.is_absolute():
+            return fault(f"{location} is not absolute", f"write file:///{path}, or the path alone")
+    elif scheme:
+        return fault(f"{location}: unknown kind of location", nearest(scheme[1].lower(), ("s3", "file")))
+    else:
+        path = (folder / location).absolute()
+        location = str(path)
+    if not path.exists():
+        return fault(f"{path} does not exist", "correct the location; a path is relative to the file's folder")
+    return location

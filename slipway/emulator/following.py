@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 
 from slipway.emulator.job import LogLine, TrainingJob
 from slipway.emulator.layout import HostFolders
-from slipway.emulator.metrics import Meter
+from slipway.emulator.meter import Meter
 from slipway.engine.docker import Container, Exit, uninterrupted
 
 

@@ -1,17 +1,35 @@
-"""Metric definitions applied to a job's log, line by line, as SageMaker applies them."""
+"""Metric definitions, and what they found in a job's log."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
+
+from slipway import tables
+from slipway.emulator import patterns
+from slipway.errors import Fault
+
+MOST = 40
+LONGEST_NAME = 255
+
+_FORM = tables.Form("metric_name", "metric_regex", free=True)
 
 
 @dataclass(frozen=True)
 class MetricDefinition:
+    """A name, and the regex whose first group is the value on a line where it is found."""
+
     name: str
     regex: str
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The definitions of a file, and where accelerate would read it differently."""
+
+    definitions: tuple[MetricDefinition, ...]
+    warnings: tuple[Fault, ...]
 
 
 class MetricValue(NamedTuple):
@@ -24,7 +42,7 @@ class MetricValue(NamedTuple):
 
 @dataclass(frozen=True)
 class MetricSummary:
-    """What one definition found. `last` is the final metric; None where nothing matched."""
+    """What one definition found. `last` is the final metric; None where nothing was found."""
 
     name: str
     count: int
@@ -35,48 +53,38 @@ class MetricSummary:
 
 @dataclass(frozen=True)
 class MetricProblem:
-    """Something wrong with one definition, seen against the log. `kind`: never-matched, not-a-number, cut-short."""
+    """Something wrong with one definition, seen on a log. `line`: where, or the nearest line to a match.
+
+    `kind`: `never-matched`; `not-a-number`: what it captured is none; `cut-short`: it captured a part of a number;
+    `too-slow`: it was given up on.
+    """
 
     name: str
     kind: str
     what: str
     line: str = ""
 
-
-class _Series:
-    def __init__(self, definition: MetricDefinition) -> None:
-        self.name = definition.name
-        self.search = re.compile(definition.regex, re.ASCII).search
-        self.count = 0
-        self.last: float | None = None
-        self.min: float | None = None
-        self.max: float | None = None
+    def __str__(self) -> str:
+        return f"metric {self.name}: {self.what}" + (f" (line: {self.line.strip()[:200]})" if self.line else "")
 
 
-class Meter:
-    def __init__(
-        self, definitions: Sequence[MetricDefinition], on_value: Callable[[MetricValue], None] | None = None
-    ) -> None:
-        self._series = [_Series(definition) for definition in definitions]
-        self._on_value = on_value
+def read(path: Path) -> Metrics:
+    """Read a metrics file (`metric_name<TAB>metric_regex`). Raises InputError with every fault.
 
-    def feed(self, text: str) -> None:
-        """Look at a block of whole lines."""
-        for line in text.split("\n"):
-            for series in self._series:
-                found = series.search(line)
-                if found is None:
-                    continue
-                value = float(found[1])
-                series.count += 1
-                series.last = value
-                series.min = value if series.min is None else min(series.min, value)
-                series.max = value if series.max is None else max(series.max, value)
-                if self._on_value is not None:
-                    self._on_value(MetricValue(series.name, value, line))
-
-    def summaries(self) -> tuple[MetricSummary, ...]:
-        return tuple(MetricSummary(s.name, s.count, s.last, s.min, s.max) for s in self._series)
-
-    def problems(self) -> tuple[MetricProblem, ...]:
-        return ()
+    Limits: the service model's MetricDefinitions.
+    """
+    table = tables.read(path, _FORM)
+    table.refuse_repeats("metric_name")
+    for row in table.rows:
+        name = row.values["metric_name"]
+        if len(name) > LONGEST_NAME:
+            table.fault(row.line, f"the metric's name has {len(name)} characters", f"{LONGEST_NAME} at most")
+        for objection in patterns.objections(row.values["metric_regex"]):
+            table.fault(row.line, f"metric {name[:40]}: {objection.what}", objection.fix)
+    if len(table.rows) > MOST:
+        table.fault(table.rows[MOST].line, f"{len(table.rows)} metrics", f"SageMaker takes {MOST} at most")
+    if not table.rows and not table.faults:
+        table.warn(None, "the file defines no metric")
+    table.close()
+    definitions = (MetricDefinition(row.values["metric_name"], row.values["metric_regex"]) for row in table.rows)
+    return Metrics(tuple(definitions), tuple(table.warnings))

@@ -21,7 +21,8 @@ from slipway.emulator.channels import ChannelStore
 from slipway.emulator.following import Follower, Host
 from slipway.emulator.job import HostResult, JobInterrupted, LogLine, TrainingJob, TrainingResult, check, new_name
 from slipway.emulator.layout import HostFolders
-from slipway.emulator.metrics import Meter, MetricValue
+from slipway.emulator.meter import Meter
+from slipway.emulator.metrics import MetricValue
 from slipway.engine.docker import Container, ContainerSpec, Engine, LimitsRefused, Mount, Run, Ulimit, uninterrupted
 
 _ACCOUNT = "000000000000"

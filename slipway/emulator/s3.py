@@ -1,0 +1,76 @@
+"""Objects of S3 brought to this machine the way a File-mode channel gets them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from slipway.errors import AuthError, Fault, InputError, SlipwayError
+from slipway.files import naming_full_disk
+
+_NOT_ACCEPTED = ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403")
+
+
+def download(location: str, target: Path, endpoint: str | None) -> None:
+    """Bring every object whose key begins with the prefix of `location` into the new folder `target`.
+
+    The part of the key below the prefix is kept as sub-folders. `endpoint` None: AWS's own. Raises InputError when
+    there is nothing at the location or it cannot be kept in a folder, AuthError when the credentials do not suffice.
+    """
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+
+    bucket, _, prefix = location.removeprefix("s3://").partition("/")
+    client = boto3.client("s3", endpoint_url=endpoint)
+    try:
+        objects = _objects(client, bucket, prefix)
+        names = _names(location, prefix, objects)
+        target.mkdir(parents=True)
+        for key, name in names.items():
+            path = target / name
+            with naming_full_disk(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                client.download_file(bucket, key, str(path))
+    except ClientError as error:
+        raise _refused(location, error.response["Error"]) from None
+    except NoCredentialsError:
+        fix = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        raise AuthError(f"there are no AWS credentials to read {location} with", fix=fix) from None
+    except BotoCoreError as error:
+        fix = "check the network, and AWS_ENDPOINT_URL_S3 if it is set"
+        raise InputError(f"{location} cannot be read: {error}", fix=fix) from None
+
+
+def _objects(client: Any, bucket: str, prefix: str) -> list[str]:
+    """The keys with that prefix. A key that ends with a slash is a folder's marker of some tools, not data."""
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+    return [item["Key"] for page in pages for item in page.get("Contents", []) if not item["Key"].endswith("/")]
+
+
+def _names(location: str, prefix: str, keys: list[str]) -> dict[str, str]:
+    """The relative file name of each key."""
+    if not keys:
+        raise InputError(f"there is no object at {location}", fix="check bucket and prefix")
+    # The prefix `data/tr` also means data/train.csv: names begin after its last slash, unless it is a folder itself.
+    parent = prefix[: prefix.rfind("/") + 1]
+    names = {key: key[len(prefix) + 1 if key.startswith(f"{prefix}/") else len(parent) :] for key in keys}
+    taken = {str(folder) for name in names.values() for folder in PurePosixPath(name).parents}
+    faults = []
+    for key, name in names.items():
+        if name.startswith("/") or re.search(r"(^|/)\.{0,2}(/|$)", name):
+            faults.append(Fault(f"{location}: no file can be named as the key {key!r} asks", "rename the object"))
+        elif name in taken:
+            faults.append(Fault(f"{location}: {key!r} is an object and a folder of others", "rename one of them"))
+    if faults:
+        raise InputError(f"{location} has keys that cannot be files", faults=faults)
+    return names
+
+
+def _refused(location: str, error: Any) -> SlipwayError:
+    code, message = error.get("Code", ""), error.get("Message", "")
+    if code in _NOT_ACCEPTED:
+        return AuthError(f"AWS did not allow {location} to be read: {code} {message}", fix="check the credentials")
+    if code == "NoSuchBucket":
+        return InputError(f"there is no bucket for {location}", fix="check its name and region")
+    return InputError(f"{location} cannot be read: {code} {message}", fix="check the location")
