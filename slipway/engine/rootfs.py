@@ -26,6 +26,7 @@ from slipway.files import canonical_json, naming_full_disk, sha256_file, write_w
 from slipway.settings import Settings
 
 _SHOWN_DRIFT = 5
+_STEPS = tuple(f"I: {step}" for step in ("running apt", "downloading", "extracting", "installing", "creating"))
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Rootfs:
     packages: debian.Packages
 
 
-def ensure(recipe: Recipe, settings: Settings, console: Console) -> Rootfs:
-    """The recipe's root filesystem, made when it is not there yet; drift against the record is shown.
+def ensure(recipe: Recipe, settings: Settings, console: Console, *, drift: bool = True) -> Rootfs:
+    """The recipe's root filesystem, made when it is not there yet; with `drift`, its drift is shown.
 
     Raises ProgramError (mmdebstrap missing), DiskError, or BuildError (the bootstrap failed; the message has its last
     lines and the log's path). On Ctrl-C or an error nothing is left but the log.
@@ -48,7 +49,8 @@ def ensure(recipe: Recipe, settings: Settings, console: Console) -> Rootfs:
     if found is None:
         with _lock(folder.with_name(folder.name + ".lock"), recipe, console):
             found = _read(folder) or _make(recipe, folder, console)
-    show_drift(recipe, found, settings, console)
+    if drift:
+        show_drift(recipe, found, settings, console)
     return found
 
 
@@ -127,7 +129,7 @@ def _bootstrap(recipe: Recipe, work: Path, log_path: Path, console: Console) -> 
 
         def on_line(line: str) -> None:
             log.write(line + "\n")
-            if line.startswith("I: ") and "hook" not in line:
+            if line.startswith(_STEPS):
                 console.note(f"base {recipe.os}: {line[3:]}")
 
         try:
