@@ -12,3 +12,149 @@ def exit_codes(c: Context, json: bool = False) -> None:
     from slipway.commands import care
 
     care.exit_codes(json)
+
+
+_SELECTORS = {
+    "framework": "as named in buildspec/, e.g. pytorch",
+    "version": "full version, or a stack's name such as 2.13",
+    "scope": "training | inference",
+    "processor": "cpu | gpu",
+    "python": "3.11 or py311",
+}
+
+
+@task(
+    help={
+        **_SELECTORS,
+        "only": "one image's ID",
+        "registry": "one of release.yml, or `local`",
+        "number": "exactly this -vN, not the next free one",
+        "json": "print one JSON document",
+    }
+)
+def push(
+    c: Context,
+    framework: str | None = None,
+    version: str | None = None,
+    scope: str | None = None,
+    processor: str | None = None,
+    python: str | None = None,
+    only: str | None = None,
+    registry: str | None = None,
+    number: str | None = None,
+    json: bool = False,
+) -> None:
+    """Push verified images, by digest, to the registries of release.yml."""
+    from slipway.commands import publish
+
+    selectors = {
+        "framework": framework,
+        "version": version,
+        "scope": scope,
+        "processor": processor,
+        "python": python,
+        "only": only,
+    }
+    publish.push(selectors, registry, number, json)
+
+
+@task(
+    help={
+        **_SELECTORS,
+        "region": "AWS region",
+        "registry": "host of the registry",
+        "digest": "HOST/REPOSITORY@sha256:… instead of the tag",
+        "json": "print one JSON document",
+    }
+)
+def image_uri(
+    c: Context,
+    framework: str,
+    scope: str = "training",
+    version: str | None = None,
+    processor: str = "cpu",
+    python: str | None = None,
+    region: str | None = None,
+    registry: str | None = None,
+    digest: bool = False,
+    json: bool = False,
+) -> None:
+    """Print the URI of a pushed image: the value of image_uri."""
+    from slipway.commands import publish
+
+    publish.image_uri(framework, scope, version, processor, python, region, registry, digest, json)
+
+
+@task(help={"stop": "end it; what was pushed stays", "json": "print one JSON document"})
+def registry(c: Context, stop: bool = False, json: bool = False) -> None:
+    """Start the project's own registry on loopback."""
+    from slipway.commands import publish
+
+    publish.registry(stop, json)
+
+
+@task(
+    help={
+        "os": "debian12 | debian13",
+        "record": "accept its Debian packages into buildspec/base/",
+        "snapshot": "a time or an archive URL to take the packages from",
+        "json": "print one JSON document",
+    }
+)
+def base(
+    c: Context, os: str = "debian12", record: bool = False, snapshot: str | None = None, json: bool = False
+) -> None:
+    """Make the base root filesystem and show how its Debian packages differ from the record."""
+    from slipway.commands import foundation
+
+    foundation.base(os, record, json, snapshot)
+
+
+@task(
+    iterable=["env"],
+    help={
+        "image": "an image's ID, or any reference of the engine",
+        "source": "folder of the training code",
+        "entry": "script in it to run, e.g. train.py",
+        "inputs": "TSV file: channel_name, data_location (a path, file:///… or s3://…)",
+        "metrics": "TSV file: metric_name, metric_regex",
+        "hyperparameters": "KEY=VALUE,KEY=VALUE or a JSON file",
+        "env": "NAME=VALUE, or NAME to pass it on; may be given again",
+        "output": "folder of model.tar.gz, output.tar.gz and logs/; default: .slipway/jobs/JOB",
+        "time_limit": "seconds until the job is stopped",
+        "hosts": "number of containers, on a network of their own",
+        "json": "print one JSON document",
+    },
+)
+def run(
+    c: Context,
+    image: str,
+    env: list[str],
+    source: str = "",
+    entry: str = "",
+    inputs: str = "",
+    metrics: str = "",
+    hyperparameters: str = "",
+    output: str = "",
+    time_limit: int = 86400,
+    hosts: int = 1,
+    json: bool = False,
+) -> None:
+    """Run a training job on this machine as SageMaker would."""
+    from slipway.commands import run as command
+
+    command.run(
+        json,
+        command.Options(
+            image=image,
+            source=source,
+            entry=entry,
+            inputs=inputs,
+            metrics=metrics,
+            hyperparameters=hyperparameters,
+            env=tuple(env),
+            output=output,
+            time_limit=time_limit,
+            hosts=hosts,
+        ),
+    )

@@ -29,6 +29,7 @@ class Console:
     github: bool = False
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
+    answered: bool = False
 
     @property
     def live(self) -> bool:
@@ -48,7 +49,8 @@ class Console:
         self._line(self.err, f"warning: {text}")
 
     def error(self, error: SlipwayError) -> None:
-        if self.machine:
+        """The error that ends the command; the answer for machines too, unless that was given before."""
+        if self.machine and not self.answered:
             self._line(
                 self.out,
                 json.dumps(
@@ -69,6 +71,7 @@ class Console:
     def result(self, data: Any) -> None:
         """The command's answer for machines: printed only with --json."""
         if self.machine:
+            self.answered = True
             self._line(self.out, json.dumps(data, indent=2, ensure_ascii=False, default=str))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str = "") -> None:

@@ -59,7 +59,6 @@ def run_training(
     check(job)
     job = replace(job, name=job.name or new_name())
     engine.image(job.image)
-    output.mkdir(parents=True, exist_ok=True)
     with _work_folder(output, engine, job.image) as work:
         data = ChannelStore(work / "channels", s3_endpoint).mounts(job.channels)
         folders = {name: _prepare(job, name, work / name, output) for name in job.host_names()}
@@ -79,6 +78,8 @@ def run_training(
 @contextlib.contextmanager
 def _work_folder(output: Path, engine: Engine, image: str) -> Iterator[Path]:
     """A folder beside the results, on a disk that is meant to hold them; gone at the end."""
+    made = not output.exists()
+    output.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=".job-", dir=output.resolve()))
     try:
         yield work
@@ -86,6 +87,8 @@ def _work_folder(output: Path, engine: Engine, image: str) -> Iterator[Path]:
         with uninterrupted():
             _take_over(work, engine, image)
             shutil.rmtree(work)
+            if made and not any(output.iterdir()):
+                output.rmdir()
 
 
 def _prepare(job: TrainingJob, host: str, root: Path, output: Path) -> HostFolders:

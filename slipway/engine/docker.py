@@ -13,7 +13,6 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from slipway.errors import EngineError, NotFoundError
@@ -269,18 +268,22 @@ def whole_lines(frames: Iterable[tuple[bytes | None, bytes | None]]) -> Iterator
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back for the length of a block, so that nothing is made that nobody knows of."""
+    """Hold Ctrl-C (and SIGTERM, where it is handled) back for a block, so that nothing is made that nobody knows of."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    held: list[tuple[int, FrameType | None]] = []
-    former = signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    held: list[int] = []
+    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handled = {number: handler for number, handler in former.items() if callable(handler)}
+    for number in handled:
+        signal.signal(number, lambda number, frame: held.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, former)
-        if held and callable(former):
-            former(*held[0])
+        for number, handler in handled.items():
+            signal.signal(number, handler)
+        if held:
+            handled[signal.Signals(held[0])](held[0], None)
 
 
 def _mount(mount: Mount) -> Any:

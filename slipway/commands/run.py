@@ -1,0 +1,195 @@
+"""Command `run`: a training job on this machine, as SageMaker would run it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+from slipway.commands.guard import command
+from slipway.console import Console
+from slipway.emulator import channels, hyperparameters, metrics
+from slipway.emulator.job import JobInterrupted, LogLine, TrainingJob, TrainingResult, new_name
+from slipway.emulator.training import run_training
+from slipway.engine.docker import Engine
+from slipway.errors import Fault, InputError, JobError, NotFoundError, nearest
+from slipway.records import Records
+from slipway.settings import Settings
+
+Read = TypeVar("Read")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """The command's options as text; empty: not given."""
+
+    image: str
+    source: str = ""
+    entry: str = ""
+    inputs: str = ""
+    metrics: str = ""
+    hyperparameters: str = ""
+    env: tuple[str, ...] = ()
+    output: str = ""
+    time_limit: float = 86400.0
+    hosts: int = 1
+
+
+def run(json: bool, options: Options) -> None:
+    with command(json) as (settings, console), _ending_as_ctrl_c():
+        engine = Engine.connect(settings.environment)
+        job = _job(options, settings, console)
+        job = dataclasses.replace(job, image=_reference(options.image, Records(settings.state), engine))
+        output = Path(options.output) if options.output else settings.state / "jobs" / job.name
+        try:
+            result = run_training(
+                job,
+                engine,
+                output,
+                on_line=_printer(console, job.hosts),
+                s3_endpoint=settings.aws_endpoint("s3"),
+            )
+        except JobInterrupted as stopped:
+            _show(stopped.result, console)
+            raise
+        _show(result, console)
+        if result.status != "Completed":
+            raise _job_error(result)
+
+
+def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
+    """The job that the options describe. Raises InputError with the faults of all its files."""
+    faults: list[Fault] = []
+
+    def attempt(read: Callable[[], Read], otherwise: Read) -> Read:
+        try:
+            return read()
+        except InputError as error:
+            faults.extend(error.faults or [Fault(error.message, error.fix)])
+            return otherwise
+
+    inputs = channels.Channels((), ())
+    if options.inputs:
+        inputs = attempt(lambda: channels.read(Path(options.inputs)), inputs)
+    defined = metrics.Metrics((), ())
+    if options.metrics:
+        defined = attempt(lambda: metrics.read(Path(options.metrics)), defined)
+    values: dict[str, Any] = attempt(lambda: hyperparameters.parse(options.hyperparameters), {})
+    environment: dict[str, str] = attempt(lambda: _environment(options.env, settings.environment), {})
+    if faults:
+        raise InputError("the job's inputs have faults", faults=faults)
+    for warning in (*inputs.warnings, *defined.warnings):
+        console.warn(str(warning))
+    return TrainingJob(
+        image=options.image,
+        name=new_name(),
+        hyperparameters=values,
+        channels=inputs.channels,
+        metrics=defined.definitions,
+        environment=environment,
+        source=Path(options.source) if options.source else None,
+        entry=options.entry,
+        hosts=options.hosts,
+        region=settings.environment.get("AWS_REGION") or settings.environment.get("AWS_DEFAULT_REGION") or "us-east-1",
+        time_limit=options.time_limit,
+    )
+
+
+def _environment(given: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
+    """NAME=VALUE as it is; NAME alone from this process's environment, so that a secret stays off the command line."""
+    values: dict[str, str] = {}
+    faults = []
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals and name not in own:
+            faults.append(Fault(f"--env {name} has no value, and is not set here", f"write {name}=VALUE"))
+        if name in values:
+            faults.append(Fault(f"--env {name} is given twice", "keep one"))
+        values[name] = value if equals else own.get(name, "")
+    if faults:
+        raise InputError("--env has faults", faults=faults)
+    return values
+
+
+def _reference(image: str, records: Records, engine: Engine) -> str:
+    """The engine's name of an image that was built here by its ID, else of any image of the engine."""
+    built = {build.image for build in records.builds()}
+    reference = records.build_of(image).reference if image in built else image
+    try:
+        engine.image(reference)
+    except NotFoundError as error:
+        if not built or reference != image:
+            raise
+        raise NotFoundError(error.message, fix=f"{error.fix}; {nearest(image, built)}") from None
+    return reference
+
+
+def _printer(console: Console, hosts: int) -> Callable[[LogLine], None]:
+    """Log lines are progress, not the answer, and go where progress goes."""
+    if hosts == 1:
+        return lambda line: console.note(line.text)
+    return lambda line: console.note(f"[{line.host}] {line.text}")
+
+
+def _show(result: TrainingResult, console: Console) -> None:
+    for problem in result.problems:
+        console.warn(str(problem))
+    for note in result.notes:
+        console.warn(note)
+    rows = [
+        (each.name, *(_number(value) for value in (each.last, each.min, each.max)), each.count)
+        for each in result.metrics
+    ]
+    if rows:
+        console.table(("metric", "last", "min", "max", "count"), rows)
+    console.say(f"{result.name}: {result.status} after {result.seconds:.1f} s")
+    for what, path in (
+        ("model", result.model),
+        ("output", result.output),
+        *(("log", host.log) for host in result.hosts),
+    ):
+        console.say(f"{what}: {path if path is not None else 'none'}")
+    console.result(_plain(dataclasses.asdict(result)))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6g}"
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no number that is not finite."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _job_error(result: TrainingResult) -> JobError:
+    logs = ", ".join(str(host.log) for host in result.hosts)
+    if result.status == "Stopped":
+        return JobError(
+            f"the job {result.name} was stopped: {result.stopped_by}", fix=f"give it a longer --time-limit; log: {logs}"
+        )
+    return JobError(
+        f"the job {result.name} failed with exit code {result.exit_code}: {result.failure_reason}", fix=f"see {logs}"
+    )
+
+
+@contextlib.contextmanager
+def _ending_as_ctrl_c() -> Iterator[None]:
+    """SIGTERM, as CI systems send it, stops the job just as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
