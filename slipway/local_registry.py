@@ -127,8 +127,9 @@ def _answers(host: str) -> bool:
 
 def _free_port(before: LocalRegistry | None) -> int:
     """The port it had before, so that URIs on record stay true, else the first free one."""
-    remembered = [int(before.host.rpartition(":")[2])] if before else []
-    for port in (*remembered, *PORTS):
+    candidates: list[int] = [int(before.host.rpartition(":")[2])] if before else []
+    candidates += PORTS
+    for port in candidates:
         if _is_free(port):
             return port
     raise RegistryError(f"no port between {PORTS.start} and {PORTS.stop - 1} is free for a local registry")

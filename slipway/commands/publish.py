@@ -1,0 +1,167 @@
+"""Commands that hand images out: push, image-uri, registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from slipway.commands.guard import command
+from slipway.console import Console
+from slipway.errors import Fault, NotFoundError, UsageError
+from slipway.records import Build, Records
+from slipway.settings import Settings
+
+if TYPE_CHECKING:
+    from slipway.release.config import EcrRegistry, OciRegistry, ReleaseConfig
+
+LOCAL = "local"
+"""The name by which --registry means the project's own registry on loopback."""
+
+
+def push(selectors: Mapping[str, str | None], registry: str | None, number: str | None, json: bool) -> None:
+    """Push the newest build of each selected image. `registry`: one of release.yml, or `local`."""
+    from slipway.engine.docker import Engine
+    from slipway.release import config, destinations
+    from slipway.release.push import Pusher, require_proof
+
+    with command(json) as (settings, console):
+        records = Records(settings.state)
+        builds = _newest_builds(records, settings, selectors)
+        exactly = _number(number, len(builds))
+        release = config.load(settings.project)
+        suite_hash = _suite_hash(settings)
+        wanted = {build.image: _registries(release, build, registry) for build in builds}
+        for build in builds:
+            require_proof(build, records, suite_hash)  # of all, before the first is sent
+        pusher = Pusher(
+            records=records,
+            suite_hash=suite_hash,
+            engine=lambda: Engine.connect(settings.environment),
+            note=console.note,
+            progress=_progress(console),
+            aliases=release.aliases,
+        )
+        done = []
+        for build in builds:
+            console.note(f"pushing {build.image}")
+            targets = [one for found in wanted[build.image] for one in destinations.of(found, settings)]
+            targets = targets or [destinations.loopback(settings, console.note)]
+            done += pusher.push(build, release.repository(build.repository), targets, number=exactly)
+        rows = [
+            (one.record.uri, one.record.manifest_digest, one.sent / 1e6, "pushed" if one.new else "already there")
+            for one in done
+        ]
+        console.table(("image", "digest", "MB sent", "state"), rows)
+        console.result([{**asdict(one.record), "bytes_sent": one.sent, "new": one.new} for one in done])
+
+
+def image_uri(
+    framework: str,
+    scope: str,
+    version: str | None,
+    processor: str,
+    python: str | None,
+    region: str | None,
+    registry: str | None,
+    digest: bool,
+    json: bool,
+) -> None:
+    """Print the URI of the newest pushed image that fits."""
+    from slipway.clients import lookup
+
+    with command(json) as (settings, console):
+        found = lookup.find(
+            Records(settings.state).pushes(),
+            framework=framework,
+            scope=scope,
+            version=version,
+            processor=processor,
+            python=python,
+            region=region,
+            registry=registry,
+        )
+        chosen = found[0]
+        elsewhere = [push.uri for push in found[1:] if push.tag == chosen.tag]
+        if elsewhere and not region and not registry:
+            console.note(f"the same image is also at {', '.join(elsewhere)}; choose with --region or --registry")
+        console.say(lookup.by_digest(chosen) if digest else chosen.uri)
+        console.result({**asdict(chosen), "digest_uri": lookup.by_digest(chosen)})
+
+
+def registry(stop: bool, json: bool) -> None:
+    """Start the project's own registry on loopback, or end it."""
+    from slipway import local_registry
+
+    with command(json) as (settings, console):
+        if stop:
+            ended = local_registry.stop(settings.state)
+            console.say(f"stopped {ended.host} ({ended.kind}); its images stay" if ended else "no registry was running")
+            console.result({"host": ended.host if ended else "", "running": False})
+            return
+        found, started = local_registry.ensure(settings.state)
+        console.say(
+            f"{'started' if started else 'running'}: {found.host} ({found.kind}); to stop it: invoke registry --stop"
+        )
+        console.result({"host": found.host, "running": True})
+
+
+def _newest_builds(records: Records, settings: Settings, selectors: Mapping[str, str | None]) -> list[Build]:
+    from slipway.spec import load
+    from slipway.spec.select import Selector, select
+
+    given: dict[str, Any] = {axis: value or "" for axis, value in selectors.items()}
+    chosen = [image.id for image in select(load.load(settings.project), Selector(**given))]
+    built = {build.image: build for build in records.builds()}  # oldest first, so the newest of each stays
+    missing = [image for image in chosen if image not in built]
+    if len(missing) > 1:
+        faults = [Fault(f"{image} was not built here", f"run `invoke build --only {image}`") for image in missing]
+        raise NotFoundError("not every image was built; nothing was sent", faults=faults)
+    if missing:
+        records.build_of(missing[0])  # raises, in its own words
+    return [built[image] for image in chosen]
+
+
+def _registries(release: ReleaseConfig, build: Build, registry: str | None) -> tuple[EcrRegistry | OciRegistry, ...]:
+    """Where a build goes; nothing means the registry of the project's own."""
+    if registry == LOCAL and LOCAL not in release.registries:
+        return ()
+    goes_to = release.registries_of(build.framework, build.version, build.scope, build.processor)
+    if registry:
+        asked = release.registry(registry)
+        if asked not in goes_to:
+            raise UsageError(f"release.yml does not send {build.image} to {registry}", fix="add it under images: there")
+        return (asked,)
+    if release.registries and not goes_to:
+        raise UsageError(f"release.yml sends {build.image} nowhere", fix="add it under images: there")
+    return goes_to
+
+
+def _number(given: str | None, images: int) -> int | None:
+    if given is None:
+        return None
+    if not given.isdigit() or int(given) < 1:
+        raise UsageError(f"--number takes a whole number from 1, not {given!r}", fix="for -v3 write --number 3")
+    if images > 1:
+        raise UsageError(f"--number is for one image, not for {images}", fix="name it with --only")
+    return int(given)
+
+
+def _suite_hash(settings: Settings) -> str:
+    import importlib
+
+    return str(importlib.import_module("slipway.verify").suite_hash(settings.project))
+
+
+def _progress(console: Console) -> Callable[[int, int], None]:
+    """Says how far an upload is: at each tenth, so that a log stays short."""
+    shown = -1
+
+    def show(sent: int, total: int) -> None:
+        nonlocal shown
+        tenth = sent * 10 // total if total else 0
+        if tenth != shown:
+            shown = tenth
+            console.note(f"  sent {sent / 1e6:.1f} of {total / 1e6:.1f} MB")
+
+    return show

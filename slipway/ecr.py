@@ -1,0 +1,160 @@
+"""Amazon ECR in one account and region: repositories and fresh tokens, through boto3."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from slipway.errors import AuthError, RegistryError, nearest
+from slipway.registry import Credentials
+
+if TYPE_CHECKING:
+    from mypy_boto3_ecr import ECRClient
+
+MUTABILITY: Final = "IMMUTABLE_WITH_EXCLUSION"
+
+_NOT_ACCEPTED = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "KMSAccessDeniedException",
+        "MissingAuthenticationToken",
+        "UnrecognizedClientException",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Repository:
+    """What ECR says of a repository. `filters`: wildcards of the tags that are excluded from its mutability."""
+
+    name: str
+    mutability: str
+    filters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ecr:
+    """One account's registry in one region. Endpoints are AWS's own where None; `role` is assumed if given."""
+
+    account: str
+    region: str
+    role: str = ""
+    endpoint: str | None = None
+    sts_endpoint: str | None = None
+
+    def token(self) -> Credentials:
+        """A fresh token: twelve hours' access, asked for anew by each push and kept nowhere."""
+        with self._speaking("get a token"):
+            given = self._client.get_authorization_token()["authorizationData"][0]["authorizationToken"]
+        user, _, password = base64.b64decode(given).decode().partition(":")
+        return Credentials(user, password)
+
+    def repository(self, name: str) -> Repository | None:
+        """A repository as it is, or None."""
+        with self._speaking(f"describe the repository {name}"):
+            try:
+                answer = self._client.describe_repositories(registryId=self.account, repositoryNames=[name])
+            except self._client.exceptions.RepositoryNotFoundException:
+                return None
+        found: dict[str, Any] = {**answer["repositories"][0]}
+        filters = tuple(item["filter"] for item in found.get("imageTagMutabilityExclusionFilters", []))
+        return Repository(name, found.get("imageTagMutability", "MUTABLE"), filters)
+
+    def create_repository(self, name: str, filters: Sequence[str]) -> None:
+        """Make a repository that scans on push and lets only tags move that match a filter."""
+        # Someone else may create it at the same moment; that is as good.
+        taken = contextlib.suppress(self._client.exceptions.RepositoryAlreadyExistsException)
+        with self._speaking(f"create the repository {name}"), taken:
+            self._client.create_repository(
+                registryId=self.account,
+                repositoryName=name,
+                imageTagMutability=MUTABILITY,
+                imageTagMutabilityExclusionFilters=[{"filterType": "WILDCARD", "filter": one} for one in filters],
+                imageScanningConfiguration={"scanOnPush": True},
+            )
+
+    def set_filters(self, name: str, filters: Sequence[str]) -> None:
+        with self._speaking(f"let aliases of {name} move"):
+            self._client.put_image_tag_mutability(
+                registryId=self.account,
+                repositoryName=name,
+                imageTagMutability=MUTABILITY,
+                imageTagMutabilityExclusionFilters=[{"filterType": "WILDCARD", "filter": one} for one in filters],
+            )
+
+    @cached_property
+    def _client(self) -> ECRClient:
+        import boto3
+        from botocore.config import Config
+
+        config = Config(connect_timeout=10, read_timeout=30, retries={"mode": "standard", "max_attempts": 5})
+        with self._speaking("log in to AWS"):
+            if not self.role:
+                return boto3.client("ecr", region_name=self.region, endpoint_url=self.endpoint, config=config)
+            sts = boto3.client("sts", region_name=self.region, endpoint_url=self.sts_endpoint, config=config)
+            granted = sts.assume_role(RoleArn=self.role, RoleSessionName="slipway")["Credentials"]
+            return boto3.client(
+                "ecr",
+                region_name=self.region,
+                endpoint_url=self.endpoint,
+                config=config,
+                aws_access_key_id=granted["AccessKeyId"],
+                aws_secret_access_key=granted["SecretAccessKey"],
+                aws_session_token=granted["SessionToken"],
+            )
+
+    @contextlib.contextmanager
+    def _speaking(self, action: str) -> Iterator[None]:
+        """Translate what boto3 raises."""
+        from botocore.exceptions import (
+            BotoCoreError,
+            ClientError,
+            ConnectionError,
+            HTTPClientError,
+            NoCredentialsError,
+            PartialCredentialsError,
+            ProfileNotFound,
+        )
+
+        where = f"ECR of account {self.account} in {self.region}"
+        check = "run `aws sts get-caller-identity` to see whose credentials are in use"
+        try:
+            yield
+        except (NoCredentialsError, PartialCredentialsError, ProfileNotFound) as error:
+            raise AuthError(
+                f"no AWS credentials to {action} at {where}: {error}",
+                fix="log in, for example with `aws sso login`, and set AWS_PROFILE",
+            ) from None
+        except ClientError as error:
+            told = error.response.get("Error", {})
+            code, text = told.get("Code", ""), told.get("Message", "")
+            if code in _NOT_ACCEPTED:
+                raise AuthError(
+                    f"{where} does not let these credentials {action}: {text} ({code})",
+                    fix=f"{check}; account and regions stand in release.yml",
+                ) from None
+            raise RegistryError(f"{where} could not {action}: {text} ({code})") from None
+        except (ConnectionError, HTTPClientError) as error:
+            raise RegistryError(
+                f"{where} does not answer, asked to {action}: {error}", fix=self._region_hint()
+            ) from None
+        except BotoCoreError as error:
+            raise RegistryError(f"{where} could not {action}: {error}", fix=check) from None
+
+    def _region_hint(self) -> str:
+        import boto3
+
+        regions = boto3.session.Session().get_available_regions("ecr")
+        if self.region in regions or not regions:
+            return "check the network, the proxy and the endpoint"
+        return f"is {self.region} a region? {nearest(self.region, regions)}"
