@@ -160,7 +160,4 @@ def end_hint(returncode: int, oom_kills: int, stopped: Optional[int], memory_lim
 
 def exists() -> bool:
     """Whether the script (or anyone) wrote a reason already."""
-    try:
-        return os.path.getsize(layout.failure_file) > 0
-    except OSError:
-        return False
+    return os.path.isfile(layout.failure_file) and os.path.getsize(layout.failure_file) > 0

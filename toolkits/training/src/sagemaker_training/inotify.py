@@ -24,11 +24,12 @@ class Watcher:
         self.fd = self._check(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self._skip = skip
         self._folders: Dict[int, str] = {}
-        list(self._watch(root))
+        # The script may have been quicker than this watcher.
+        self._found = list(self._watch(root))
 
     def changed(self) -> List[str]:
         """Paths of files that are complete now; empty when there are none. A path may come twice."""
-        found: List[str] = []
+        found, self._found = self._found, []
         while True:
             try:
                 data = os.read(self.fd, 65536)

@@ -30,9 +30,11 @@ def main(folder: str, destination: str) -> None:
     poll.register(0, select.POLLIN)
     over = False
     while not over:
-        over = any(fd == 0 for fd, _ in poll.poll())
         for path in watcher.changed():
             _copy(path, folder, temporary, copies)
+        over = any(fd == 0 for fd, _ in poll.poll())
+    for path in watcher.changed():
+        _copy(path, folder, temporary, copies)
     copies.put(None)
     uploader.join()
 
