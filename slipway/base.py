@@ -66,10 +66,18 @@ class Recipe:
         return sha256_bytes(canonical_json(self.command()).encode())
 
     def command(self, target: str = "rootfs.tar", *, host_apt: str = "") -> list[str]:
-        """The argument list that writes `target`; `host_apt` is a file of apt settings to use on the way."""
+        """The whole command that writes `target`: `env`, the environment, mmdebstrap and its arguments."""
+        setting = [f"{name}={value}" for name, value in self.environment.items()]
+        return ["env", *setting, *self.arguments(target, host_apt=host_apt)]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": str(self.epoch)}
+
+    def arguments(self, target: str, *, host_apt: str = "") -> list[str]:
+        """mmdebstrap's argument list; `host_apt` is a file of apt settings to use on the way."""
         hooks = [*_LEFTOVERS, _BYTECODE.format(python=self.python)]
         return [
-            *("env", "LC_ALL=C.UTF-8", f"SOURCE_DATE_EPOCH={self.epoch}"),
             *("mmdebstrap", "--variant=minbase", "--architectures=amd64", "--format=tar"),
             f"--include={','.join(self.include)}",
             "--keyring=/usr/share/keyrings/debian-archive-keyring.gpg",

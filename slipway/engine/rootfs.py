@@ -99,8 +99,8 @@ def _make(recipe: Recipe, folder: Path, console: Console) -> Rootfs:
             shutil.rmtree(stale, ignore_errors=True)
         work = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
     try:
-        _bootstrap(recipe, work, folder.with_name(folder.name + ".log"), console)
         with naming_full_disk(folder):
+            _bootstrap(recipe, work, folder.with_name(folder.name + ".log"), console)
             tar = work / "rootfs.tar"
             found = debian.read_tar(tar)
             data = {
@@ -133,8 +133,8 @@ def _bootstrap(recipe: Recipe, work: Path, log_path: Path, console: Console) -> 
                 console.note(f"base {recipe.os}: {line[3:]}")
 
         try:
-            command = recipe.command(str(work / "rootfs.tar"), host_apt=str(host_apt))
-            process.stream(command, on_line)
+            arguments = recipe.arguments(str(work / "rootfs.tar"), host_apt=str(host_apt))
+            process.stream(arguments, on_line, env=recipe.environment)
         except ProgramError as error:
             log.flush()
             raise explain(error, log_path) from error
@@ -143,7 +143,7 @@ def _bootstrap(recipe: Recipe, work: Path, log_path: Path, console: Console) -> 
     console.note(f"base {recipe.os}: made in {time.monotonic() - started:.0f} s")
 
 
-_FULL = r"No space left on device|not have enough free space|Disk quota exceeded"
+_FULL = r"No space left on device|enough free space|Disk quota exceeded"
 _REFUSED = r"unable to pick chroot mode|permission denied|Operation not permitted|newuidmap"
 _UNREACHED = (
     r"Could not (resolve|connect)|Temporary failure resolving|Connection (refused|failed|timed out)"
@@ -153,7 +153,7 @@ _UNREACHED = (
 
 def explain(error: ProgramError, log_path: Path) -> SlipwayError:
     """What a failed bootstrap most likely wants, told from what it printed."""
-    text = log_path.read_text(encoding="utf-8", errors="replace")
+    text = log_path.read_text(encoding="utf-8", errors="replace") + error.message
     ending = f"\n  log: {log_path}\n  {error.message}"
     if re.search(_FULL, text):
         return DiskError(
