@@ -5,6 +5,87 @@ from __future__ import annotations
 from invoke.context import Context
 from invoke.tasks import task
 
+from slipway.commands.options import SELECTORS, selecting
+from slipway.spec.select import Selector
+
+_JSON = {"json": "print one JSON document"}
+_BASE = {
+    "base": "`bootstrap`, or REF@sha256:DIGEST",
+    "snapshot": "freeze Debian's packages: a time or an archive's URL",
+}
+
+
+@task(name="list", help={**SELECTORS, **_JSON})
+@selecting
+def list_(c: Context, selector: Selector, json: bool = False) -> None:
+    """List the images of the matrix."""
+    from slipway.commands import matrix
+
+    matrix.list_images(selector, json)
+
+
+@task(help={**SELECTORS, **_BASE, **_JSON})
+@selecting
+def plan(
+    c: Context, selector: Selector, base: str | None = None, snapshot: str | None = None, json: bool = False
+) -> None:
+    """Show the graph of stages, and every excluded image with its reason."""
+    from slipway.commands import matrix
+
+    matrix.plan(selector, json, base=base, snapshot=snapshot)
+
+
+@task(help={**SELECTORS, **_BASE, "output": "the folder to write; default: .slipway/render", **_JSON})
+@selecting
+def render(
+    c: Context,
+    selector: Selector,
+    output: str = "",
+    base: str | None = None,
+    snapshot: str | None = None,
+    json: bool = False,
+) -> None:
+    """Write a folder that builds with `docker buildx bake` and without Slipway."""
+    from slipway.commands import matrix
+
+    matrix.render(selector, output, json, base=base, snapshot=snapshot)
+
+
+@task(help={**SELECTORS, "upgrade": "take the newest versions", "check": "only say whether locks are current", **_JSON})
+@selecting
+def lock(c: Context, selector: Selector, upgrade: bool = False, check: bool = False, json: bool = False) -> None:
+    """Resolve stacks to hashed locks and show what changed."""
+    from slipway.commands import matrix
+
+    matrix.lock(selector, upgrade, check, json)
+
+
+@task(
+    help={
+        **SELECTORS,
+        **_BASE,
+        "builder": "a buildx builder or docker context to build on",
+        "dry-run": "show what would be built",
+        "no-cache": "build every step anew",
+        **_JSON,
+    }
+)
+@selecting
+def build(
+    c: Context,
+    selector: Selector,
+    builder: str | None = None,
+    base: str | None = None,
+    snapshot: str | None = None,
+    dry_run: bool = False,
+    no_cache: bool = False,
+    json: bool = False,
+) -> None:
+    """Build images: `invoke build --framework pytorch`."""
+    from slipway.commands import matrix
+
+    matrix.build(selector, dry_run, no_cache, json, builder=builder, base=base, snapshot=snapshot)
+
 
 @task(help={"json": "print one JSON document"})
 def exit_codes(c: Context, json: bool = False) -> None:

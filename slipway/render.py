@@ -85,7 +85,9 @@ def _environment(sources: Sources) -> Environment:
 
 def _stage_files(stage: Stage, templates: Environment, sources: Sources) -> dict[str, str | bytes]:
     toolkits = [_distribution(sources.toolkits[name]) for name in stage.toolkits]
-    text = templates.get_template(stage.template).render(**stage.values, epoch=EPOCH, toolkits=toolkits)
+    text = templates.get_template(stage.template).render(
+        **stage.values, stage=stage.name, toolkits=toolkits, epoch=EPOCH
+    )
     files: dict[str, str | bytes] = {f"{stage.name}/Dockerfile": text.lstrip("\n")}
     if stage.needs_host:
         files[f"{stage.name}/host.env"] = _default_host_settings(stage)

@@ -237,6 +237,11 @@ class Engine:
             found: dict[str, Any] = self._api.inspect_image(reference)
             return found
 
+    def layer_sizes(self, reference: str) -> list[int]:
+        """Bytes that each layer of an image takes when unpacked, newest first; instructions without files count 0."""
+        with _speaking(f"look at {reference}", reference):
+            return [int(entry["Size"]) for entry in self._api.history(reference)]
+
     def info(self) -> dict[str, Any]:
         """What the engine says of itself."""
         with _speaking("describe itself"):

@@ -74,12 +74,15 @@ def stage(locks: Iterable[str], pip: PipSettings, folder: Path) -> list[Path]:
     A wheel counts only when its SHA-256 is in the lock. Files are linked where the disk allows, else copied.
     """
     staged = []
-    folder.mkdir(parents=True, exist_ok=True)
+    with naming_full_disk(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     for pin in {pin for lock in locks for pin in pins(lock)}:
         for wheel in wheels_of(pin.name, pip):
             if unquote(wheel.name).split("-")[1] == pin.version and sha256_file(wheel) in pin.hashes:
                 staged.append(_link(wheel, folder / unquote(wheel.name)))
                 break
+    for stale in set(folder.iterdir()) - set(staged):
+        stale.unlink()
     return sorted(staged)
 
 
@@ -120,6 +123,8 @@ def _linked_folders(page: Path) -> list[Path]:
 
 
 def _link(wheel: Path, target: Path) -> Path:
+    if target.exists() and target.samefile(wheel):
+        return target
     with naming_full_disk(target):
         target.unlink(missing_ok=True)
         try:

@@ -1,0 +1,296 @@
+"""Plan -> images in the engine: render, gather what the host has, bake, record.
+
+<state>/build/<key>/    the rendered folder of one selection, kept so that the builder need not read it again
+<state>/logs/<id>.log   what the stages of an image printed
+<state>/builds/         the records
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from slipway import lock, render, revision
+from slipway.base import EPOCH, Recipe, describe
+from slipway.console import Console
+from slipway.engine import bake, rootfs, wheels
+from slipway.engine.bake import Step
+from slipway.engine.docker import Engine
+from slipway.errors import DiskError, SlipwayError
+from slipway.files import naming_full_disk, sha256_bytes, write_whole
+from slipway.plan import Plan, Stage
+from slipway.records import Build, Records
+from slipway.settings import PipSettings, Settings, pip_settings
+from slipway.spec.model import Image, Sources
+
+
+@dataclass(frozen=True)
+class Built:
+    """An image that is in the engine now: its record, and how many of its steps were taken from the cache."""
+
+    record: Build
+    cached: int
+    steps: int
+    log: Path
+
+
+def rendering(
+    plan: Plan, sources: Sources, settings: Settings
+) -> tuple[render.Rendering, dict[str, revision.Revision]]:
+    """The plan's rendering, with labels that name the commits, and those commits by image."""
+    revisions = {image.id: revision.of(image, plan, settings.project) for image in plan.images}
+    labels = {
+        image.id: render.labels(
+            image,
+            revision=revisions[image.id].commit,
+            created=revisions[image.id].created,
+            base_name=describe(plan.bases[image.os]),
+        )
+        for image in plan.images
+    }
+    return render.render(plan, sources, labels), revisions
+
+
+def build(
+    plan: Plan,
+    sources: Sources,
+    settings: Settings,
+    console: Console,
+    on_step: Callable[[Step], None],
+    *,
+    no_cache: bool = False,
+) -> list[Built]:
+    """Build every image of the plan and record it. Nothing is recorded when a step fails or Ctrl-C ends it."""
+    engine = Engine.connect(settings.environment)
+    _want_space(engine, settings)
+    rendered, revisions = rendering(plan, sources, settings)
+    key = sha256_bytes(" ".join(image.id for image in plan.images).encode())[:12]
+    folder = settings.state / "build" / key
+    started = time.time()
+    seen: dict[int, Step] = {}
+
+    def keep(step: Step) -> None:
+        seen.setdefault(id(step), step)
+        on_step(step)
+
+    with _alone(folder, console):
+        _lay_out(folder, rendered, plan, sources, settings, console)
+        with _host_inputs(plan, sources, settings) as variables:
+            try:
+                baked = bake.bake(folder, variables, keep, builder=settings.text("builder"), no_cache=no_cache)
+            except SlipwayError as error:
+                logs = [_write_log(image, _own(plan, image, seen.values()), settings) for image in plan.images]
+                error.fix = error.fix or f"the whole log: {' '.join(str(path) for path in logs)}"
+                raise
+    found = []
+    for image in plan.images:
+        exported = baked.images[render.target_name(image.id)]
+        own = _own(plan, image, baked.steps)
+        record = _record(image, plan, sources, revisions[image.id], exported, engine, time.time() - started)
+        found.append(Built(record, sum(step.cached for step in own), len(own), _write_log(image, own, settings)))
+    records = Records(settings.state)
+    for built in found:
+        records.add_build(built.record)
+    return found
+
+
+def _own(plan: Plan, image: Image, steps: Iterable[Step]) -> list[Step]:
+    """The steps of an image's stages, lowest stage first."""
+    known = list(steps)
+    return [step for stage in plan.chain(image) for step in known if step.stage == stage.name]
+
+
+def _lay_out(
+    folder: Path, rendered: render.Rendering, plan: Plan, sources: Sources, settings: Settings, console: Console
+) -> None:
+    """Write the rendering, and beside it what build.sh would make: root filesystems and toolkit wheels."""
+    made: set[Path] = set()
+    render.write(rendered, folder)
+    for stage in plan.stages:
+        base = plan.bases[stage.os]
+        if stage.template.startswith("base") and isinstance(base, Recipe):
+            target = folder / stage.name / "rootfs.tar"
+            _same_file(rootfs.ensure(base, settings, console).tar, target)
+            made.add(target)
+        for name in stage.toolkits:
+            wheel = _toolkit_wheel(name, sources, settings)
+            target = folder / stage.name / "wheels" / wheel.name
+            _same_file(wheel, target)
+            made.add(target)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path not in made and path.relative_to(folder).as_posix() not in rendered.files:
+            path.unlink()
+
+
+def _toolkit_wheel(name: str, sources: Sources, settings: Settings) -> Path:
+    """A toolkit's wheel, built once for each state of its source."""
+    files = sources.toolkits[name]
+    key = sha256_bytes("".join(f"{path}\0{sha256_bytes(data)}\n" for path, data in sorted(files.items())).encode())
+    folder = settings.state / "toolkits" / f"{name}-{key[:16]}"
+    ready = list(folder.glob("*.whl"))
+    if ready:
+        return ready[0]
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=_made(folder.parent)) as scratch:
+        wheel = wheels.build_toolkit(settings.project / "toolkits" / name, Path(scratch), epoch=EPOCH)
+        target = _made(folder) / wheel.name
+        wheel.replace(target)
+    return target
+
+
+@contextlib.contextmanager
+def _host_inputs(plan: Plan, sources: Sources, settings: Settings) -> Iterator[dict[str, str]]:
+    """The bake variables that carry the host into the build: wheel folders, package settings, certificates.
+
+    Settings live in a private folder that is gone afterwards: they may hold passwords.
+    """
+    pip = pip_settings(settings.environment)
+    with tempfile.TemporaryDirectory(prefix="slipway-host-") as scratch:
+        private = Path(scratch)
+        empty = private / "empty"
+        empty.mkdir()
+        variables = {render.WHEELS_VARIABLE: str(empty), render.CA_VARIABLE: _certificates(pip, private)}
+        for stage in plan.stages:
+            if not stage.needs_host:
+                continue
+            index = ""
+            if stage.wheel_index:
+                folder = settings.state / "wheels" / stage.name
+                wheels.stage([sources.locks[stage.lock]], pip, folder)
+                variables[render.wheels_variable(stage.name)] = str(folder)
+                index = _index(stage, sources, folder, settings)
+            path = private / f"{stage.name}.env"
+            write_whole(path, host_settings(pip, settings.proxies(), index), mode=0o600)
+            variables[render.host_variable(stage.name)] = str(path)
+        yield variables
+
+
+def _index(stage: Stage, sources: Sources, folder: Path, settings: Settings) -> str:
+    """The framework's own index, unless the host holds every wheel that only this index has (a local version)."""
+    staged = {wheel.name.split("-")[0].lower().replace("_", "-") for wheel in folder.glob("*.whl")}
+    special = {pin.name for pin in wheels.pins(sources.locks[stage.lock]) if "+" in pin.version}
+    if special <= staged:
+        return ""
+    return settings.text("wheel-index") or stage.wheel_index
+
+
+def host_settings(pip: PipSettings, proxies: Mapping[str, str], wheel_index: str) -> str:
+    """The host's package settings as shell assignments, for uv, pip and apt inside a RUN."""
+    values = {**lock.index_environment(pip, wheel_index), **proxies}
+    values.pop("UV_FIND_LINKS", None)  # folders enter as contexts
+    addresses = [location for location in pip.find_links if wheels.local_path(location) is None]
+    if addresses:
+        values["UV_FIND_LINKS"] = ",".join(addresses)
+    if pip.index_url and not pip.index_url.startswith("file:"):
+        values["PIP_INDEX_URL"] = pip.index_url
+    if pip.cert:
+        values |= dict.fromkeys(("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"), "/run/secrets/ca")
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in sorted(values.items()))
+
+
+def _certificates(pip: PipSettings, private: Path) -> str:
+    if pip.cert and Path(pip.cert).is_file():
+        return pip.cert
+    nothing = private / "no-certificates"
+    nothing.touch()
+    return str(nothing)
+
+
+def _record(
+    image: Image,
+    plan: Plan,
+    sources: Sources,
+    source: revision.Revision,
+    exported: bake.Exported,
+    engine: Engine,
+    seconds: float,
+) -> Build:
+    facts = engine.image(image.reference)
+    locks = "".join(sources.locks[part.name] for part in lock.parts(image))
+    return Build(
+        image=image.id,
+        framework=image.framework,
+        version=image.version,
+        scope=image.scope,
+        processor=image.processor,
+        python=image.python,
+        repository=image.repository,
+        tag=image.tag,
+        reference=image.reference,
+        config_digest=exported.config_digest,
+        engine_id=facts["Id"],
+        input_hash=plan.input_hash(image),
+        size=sum(engine.layer_sizes(image.reference)),
+        revision=source.commit,
+        created=source.created,
+        base=describe(plan.bases[image.os]),
+        lock_hash=sha256_bytes(locks.encode()),
+        built_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+        seconds=round(seconds, 1),
+        layers=tuple(facts["RootFS"]["Layers"]),
+    )
+
+
+def _write_log(image: Image, steps: list[Step], settings: Settings) -> Path:
+    path = settings.state / "logs" / f"{image.id}.log"
+    lines = []
+    for step in steps:
+        took = "cached" if step.cached else f"{step.seconds:.1f} s"
+        lines.append(f"== {step.stage}: {step.text} ({took})")
+        lines += step.log
+    write_whole(path, "".join(f"{line}\n" for line in lines))
+    return path
+
+
+def _want_space(engine: Engine, settings: Settings) -> None:
+    """Refuse to begin on a disk that is nearly full. Only a local engine's disk can be looked at."""
+    root = Path(str(engine.info().get("DockerRootDir") or ""))
+    if settings.text("builder") or not root.is_dir():
+        return
+    wanted = settings.number("min-free-mb")
+    free = shutil.disk_usage(root).free // 10**6
+    if free < wanted:
+        raise DiskError(
+            f"the engine's disk ({root}) has {free} MB free; a build wants {wanted} MB",
+            fix="free space (`invoke clean --cache`), or lower the setting min-free-mb",
+        )
+
+
+@contextlib.contextmanager
+def _alone(folder: Path, console: Console) -> Iterator[None]:
+    """Hold a build folder; another build of the same selection waits for its end."""
+    path = _made(folder.parent) / f"{folder.name}.lock"
+    with path.open("w", encoding="utf-8") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            console.note("another command builds the same images; waiting for it")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _same_file(source: Path, target: Path) -> None:
+    """Make `target` the same file as `source`, by a link where the disk allows."""
+    if target.exists() and target.samefile(source):
+        return
+    with naming_full_disk(target):
+        _made(target.parent)
+        target.unlink(missing_ok=True)
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copyfile(source, target)
+
+
+def _made(folder: Path) -> Path:
+    with naming_full_disk(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,186 @@
+"""list, plan, render, lock, build: from the matrix to images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slipway import base as bases
+from slipway.commands.guard import command
+from slipway.console import Console
+from slipway.errors import UsageError
+from slipway.settings import Settings
+from slipway.spec import load
+from slipway.spec.model import Image, Matrix, Sources
+from slipway.spec.select import Selector, select
+
+if TYPE_CHECKING:
+    from slipway.plan import Plan
+
+
+def list_images(selector: Selector, json: bool) -> None:
+    """Every cell of the matrix, with what is said of it."""
+    with command(json) as (settings, console):
+        matrix = load.load(settings.project)
+        chosen = _chosen(matrix, selector, excluded=True)
+        rows = [(image.id, f"{image.repository}:{image.tag}", _state(image), image.supported_until) for image in chosen]
+        console.table(("image", "repository:tag", "state", "supported until"), rows)
+        console.result([_facts(image) for image in chosen])
+
+
+def plan(selector: Selector, json: bool, **flags: str | None) -> None:
+    """The graph of stages, and every excluded cell with its reason."""
+    from slipway import plan as plans
+
+    with command(json, **flags) as (settings, console):
+        matrix, _, built = _plan(selector, settings, console)
+        rows = [
+            (stage.name, stage.hash[:12], ", ".join(sorted(set(stage.parents.values()))), len(built.shared(stage)))
+            for stage in built.stages
+        ]
+        console.table(("stage", "input hash", "stands on", "images"), rows)
+        excluded = [image for image in matrix.images if image.excluded]
+        if excluded:
+            console.say("")
+            console.table(("excluded image", "reason"), [(image.id, image.excluded) for image in excluded])
+        facts = {image.id: image.excluded for image in excluded}
+        console.result({**plans.describe(built), "images": [i.id for i in built.images], "excluded": facts})
+
+
+def render(selector: Selector, output: str, json: bool, **flags: str | None) -> None:
+    """Write a folder that builds with plain `docker buildx bake`."""
+    from slipway import build as building
+    from slipway import render as rendering
+
+    with command(json, **flags) as (settings, console):
+        _, sources, built = _plan(selector, settings, console)
+        folder = Path(output) if output else settings.state / "render"
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{folder} is a file", fix="name a folder with --output")
+        rendered, _ = building.rendering(built, sources, settings)
+        rendering.write(rendered, folder)
+        console.say(f"{len(rendered.files)} files in {folder}; build them with {folder}/build.sh")
+        console.result({"folder": str(folder), "files": sorted(rendered.files)})
+
+
+def lock(selector: Selector, upgrade: bool, check: bool, json: bool) -> None:
+    """Resolve stacks to hashed locks and show what changed."""
+    from slipway import lock as locks
+    from slipway.errors import LockError
+    from slipway.settings import pip_settings
+
+    with command(json) as (settings, console):
+        matrix = load.load(settings.project)
+        chosen = select(matrix, selector) if selector.given else matrix.buildable
+        texts = dict(load.read_sources(settings.project).locks)
+        if check:
+            faults = [f"{image.id}: {what}" for image in chosen for what in locks.faults(image, texts)]
+            if faults:
+                raise LockError("locks are missing or out of date:\n  " + "\n  ".join(faults), fix="run `invoke lock`")
+            console.say(f"the locks of {len(chosen)} images are current")
+            console.result({"current": [image.id for image in chosen]})
+            return
+        pip = pip_settings(settings.environment)
+        changes = []
+        for part in dict.fromkeys([locks.tools_part(), *(part for image in chosen for part in locks.parts(image))]):
+            console.note(f"locking {part.name}")
+            old = texts.get(part.name, "")
+            texts[part.name] = locks.resolve(part, texts, pip, settings, upgrade=upgrade)
+            changes.append(locks.write(settings.project, part, old, texts[part.name]))
+        for change in changes:
+            console.say(f"{change.name}: {'no change' if not change.lines else ''}".rstrip())
+            for line in change.lines:
+                console.say(f"  {line}")
+        console.result([{"lock": change.name, "changes": list(change.lines)} for change in changes])
+
+
+def build(selector: Selector, dry_run: bool, no_cache: bool, json: bool, **flags: str | None) -> None:
+    """Build images and record them."""
+    from slipway import build as building
+    from slipway.commands.progress import Progress
+
+    with command(json, **flags) as (settings, console):
+        _, sources, built = _plan(selector, settings, console)
+        if dry_run:
+            _show_dry_run(built, console)
+            return
+        with Progress(console) as progress:
+            done = building.build(built, sources, settings, console, progress.step, no_cache=no_cache)
+        rows = [
+            (
+                item.record.reference,
+                item.record.config_digest[7:19],
+                round(item.record.size / 1e6),
+                item.record.seconds,
+                f"{item.cached} of {item.steps} steps",
+            )
+            for item in done
+        ]
+        console.table(("image", "digest", "MB", "seconds", "cached"), rows)
+        console.say("")
+        console.say(f"next: invoke verify {_again(selector)}")
+        console.result([{**vars(item.record), "cached_steps": item.cached, "steps": item.steps} for item in done])
+        _warn_of_size(built.images, {item.record.image: item.record.size for item in done}, console)
+
+
+def _plan(selector: Selector, settings: Settings, console: Console) -> tuple[Matrix, Sources, Plan]:
+    from slipway import plan as plans
+
+    matrix = load.load(settings.project)
+    sources = load.read_sources(settings.project)
+    chosen = select(matrix, selector) if selector.given or selector.everything else matrix.buildable
+    found = {
+        image.os: bases.of(
+            image.os,
+            base=settings.text("base"),
+            mirror=settings.text("apt-mirror"),
+            snapshot=settings.text("snapshot"),
+        )
+        for image in chosen
+    }
+    for name, base in found.items():
+        console.note(f"base: {bases.describe(base)} for {name} (setting base, from {settings.values['base'].source})")
+    return matrix, sources, plans.plan(chosen, sources, found)
+
+
+def _chosen(matrix: Matrix, selector: Selector, *, excluded: bool) -> Sequence[Image]:
+    if selector.given or selector.everything:
+        return select(matrix, selector, excluded=excluded)
+    return matrix.images
+
+
+def _show_dry_run(built: Plan, console: Console) -> None:
+    rows = [(stage.name, stage.image.reference if stage.image else "", stage.hash[:12]) for stage in built.stages]
+    console.table(("would build", "as", "input hash"), rows)
+    console.result([{"stage": name, "reference": reference, "hash": key} for name, reference, key in rows])
+
+
+def _warn_of_size(images: Sequence[Image], sizes: dict[str, int], console: Console) -> None:
+    for image in images:
+        megabytes = sizes[image.id] / 1e6
+        if image.ceiling_mb and megabytes > image.ceiling_mb:
+            console.warn(f"{image.id} takes {megabytes:.0f} MB, over its ceiling of {image.ceiling_mb} MB")
+
+
+def _again(selector: Selector) -> str:
+    words = [f"--{axis} {value}" for axis, value in selector.given.items()]
+    return " ".join(words) if words else "--all"
+
+
+def _state(image: Image) -> str:
+    if image.excluded:
+        return f"excluded: {image.excluded}"
+    return "default" if image.default else "on request"
+
+
+def _facts(image: Image) -> dict[str, Any]:
+    names = ("id", "framework", "version", "scope", "processor", "python", "os", "architecture", "cuda")
+    facts = {name: getattr(image, name) for name in names}
+    return {
+        **facts,
+        "repository": image.repository,
+        "tag": image.tag,
+        "default": image.default,
+        "excluded": image.excluded,
+    }

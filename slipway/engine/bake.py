@@ -1,0 +1,198 @@
+"""One `docker buildx bake` of a rendered folder: its progress as events, its outcome as data."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from slipway import process
+from slipway.errors import BuildError, DiskError, SlipwayError
+
+_STEP = re.compile(r"\[(?P<target>\S+) (?P<stage>\S+) (?P<at>\d+)/(?P<of>\d+)\] (?P<text>.*)", re.DOTALL)
+_EXPORT = re.compile(r"\[(?P<target>\S+)\] exporting to")
+_SHOWN = 30
+
+
+@dataclass
+class Step:
+    """One step of a stage as it goes: a Dockerfile instruction, or the export of an image."""
+
+    stage: str
+    text: str
+    started: float = 0.0  # seconds since 1970
+    seconds: float = 0.0
+    cached: bool = False
+    done: bool = False
+    error: str = ""
+    megabytes: float = 0.0  # moved so far: downloaded, uploaded or exported
+    log: list[str] = field(default_factory=list)
+    _bytes: dict[str, int] = field(default_factory=dict)
+    _partial: str = ""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What bake says of one image."""
+
+    config_digest: str
+    manifest_digest: str
+
+
+@dataclass(frozen=True)
+class Baked:
+    """The outcome: every step that was looked at, and each image by its target's name."""
+
+    steps: tuple[Step, ...]
+    images: Mapping[str, Exported]
+
+
+class Tracker:
+    """Reads buildx's `rawjson` progress line by line and keeps the steps."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, Step] = {}
+        self.words: list[str] = []  # what buildx said besides
+        self._pending: list[str] = []
+
+    def feed(self, line: str) -> list[Step]:
+        """Take one line; returns the steps that it changed. Old buildx spreads a document over many lines."""
+        if self._pending or line == "{":
+            self._pending.append(line)
+            if line != "}":
+                return []
+            line, self._pending = "\n".join(self._pending), []
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict):
+            if line.strip():
+                self.words.append(line)
+            return []
+        return self._take(event)
+
+    def _take(self, event: Mapping[str, Any]) -> list[Step]:
+        changed: dict[str, Step] = {}
+        for vertex in event.get("vertexes") or ():
+            step = self._step(vertex)
+            if step is not None:
+                changed[vertex["digest"]] = step
+        for status in event.get("statuses") or ():
+            step = self.steps.get(status.get("vertex", ""))
+            if step is not None:
+                step._bytes[status["id"]] = status.get("current") or 0
+                step.megabytes = sum(step._bytes.values()) / 1e6
+                changed[status["vertex"]] = step
+        for log in event.get("logs") or ():
+            step = self.steps.get(log.get("vertex", ""))
+            if step is not None:
+                _add_log(step, log.get("data", ""))
+                changed[log["vertex"]] = step
+        return list(changed.values())
+
+    def _step(self, vertex: Mapping[str, Any]) -> Step | None:
+        step = self.steps.get(vertex["digest"])
+        if step is None:
+            match = _STEP.match(vertex["name"])
+            export = _EXPORT.match(vertex["name"])
+            if match is None and export is None:
+                return None
+            step = Step(match["stage"], _short(match["text"])) if match else Step(export["target"], "export")  # type: ignore[index]
+            self.steps[vertex["digest"]] = step
+        if vertex.get("started"):
+            step.started = _seconds(vertex["started"])
+        step.cached = step.cached or bool(vertex.get("cached"))
+        step.error = vertex.get("error") or step.error
+        if vertex.get("completed") and not step.done:
+            step.done = True
+            step.seconds = 0.0 if step.cached else max(0.0, _seconds(vertex["completed"]) - step.started)
+            if step._partial:
+                step.log.append(step._partial)
+                step._partial = ""
+        return step
+
+
+def bake(
+    folder: Path,
+    variables: Mapping[str, str],
+    on_step: Callable[[Step], None],
+    *,
+    builder: str = "",
+    jobs: int = 0,
+    no_cache: bool = False,
+) -> Baked:
+    """Bake a rendered folder's default group. `variables` are bake variables, handed over by environment.
+
+    Raises BuildError that names the stage and step that failed, or DiskError when a disk was full.
+    """
+    tracker = Tracker()
+
+    def on_line(line: str) -> None:
+        for step in tracker.feed(line):
+            on_step(step)
+
+    with tempfile.TemporaryDirectory(prefix="slipway-bake-") as scratch:
+        metadata = Path(scratch) / "metadata.json"
+        argv: list[str | Path] = ["docker", "buildx", "bake", "--file", "docker-bake.json", "--progress", "rawjson"]
+        argv += ["--provenance=false", "--metadata-file", metadata]
+        if builder:
+            argv += ["--builder", builder]
+        if no_cache:
+            argv.append("--no-cache")
+        # Stages between are kept in the builder's cache, not loaded into the engine as images of their own.
+        environment = {**variables, "BUILDX_NO_DEFAULT_LOAD": "1"}
+        code = process.stream(argv, on_line, cwd=folder, env=environment, check=False, fix="install docker and buildx")
+        if code != 0:
+            raise _failure(tracker)
+        said = json.loads(metadata.read_text(encoding="utf-8"))
+    images = {
+        target: Exported(facts["containerimage.config.digest"], facts["containerimage.digest"])
+        for target, facts in said.items()
+        if isinstance(facts, dict) and "containerimage.config.digest" in facts
+    }
+    return Baked(tuple(tracker.steps.values()), images)
+
+
+def _failure(tracker: Tracker) -> SlipwayError:
+    failed = [step for step in tracker.steps.values() if step.error and "context canceled" not in step.error]
+    words = [step.error for step in failed] or tracker.words[-_SHOWN:]
+    everything = "\n".join([*words, *tracker.words, *(line for step in failed for line in step.log)])
+    if "no space left on device" in everything.lower():
+        return DiskError(
+            "the engine's disk is full: the build stopped, and nothing was tagged",
+            fix="free space, for example with `invoke clean --cache`, then build again",
+        )
+    if not failed:
+        ending = "\n".join(f"    {line}" for line in words)
+        return BuildError(f"the build could not be run:\n{ending}", fix="`invoke doctor` checks engine and builder")
+    step = failed[0]
+    ending = "\n".join(f"    {line}" for line in (step.log or [step.error])[-_SHOWN:])
+    return BuildError(f"the stage {step.stage} failed at {step.text}; its last lines:\n{ending}")
+
+
+def _add_log(step: Step, data: str) -> None:
+    import base64
+
+    text = step._partial + base64.b64decode(data).decode(errors="replace")
+    *lines, step._partial = text.split("\n")
+    step.log.extend(lines)
+
+
+def _short(text: str) -> str:
+    """A step's instruction without its mounts, on one line."""
+    words = re.sub(r"--mount=\S+\s*", "", " ".join(text.split()))
+    return words if len(words) <= 100 else words[:97] + "..."
+
+
+def _seconds(moment: str) -> float:
+    # RFC 3339 with nanoseconds; Python 3.10 reads microseconds at most.
+    match = re.match(r"(.{19})(\.\d{1,6})?\d*Z?", moment)
+    if match is None:
+        return 0.0
+    return datetime.fromisoformat(f"{match[1]}{(match[2] or '.0').ljust(7, '0')}+00:00").timestamp()
