@@ -87,8 +87,7 @@ class Transport:
                 requests.exceptions.Timeout,
                 requests.exceptions.ChunkedEncodingError,
             ) as error:
-                lasting = isinstance(error, requests.exceptions.SSLError) or _unknown_host(error)
-                if last or lasting:
+                if last or self._is_lasting(error):
                     raise self._unreachable(error) from None
                 self.wait(attempt)
             except requests.exceptions.RequestException as error:
@@ -102,7 +101,7 @@ class Transport:
     def wait(self, attempt: int, asked: str = "") -> None:
         """Pause after an attempt (counted from 1): for the seconds that were asked for, or longer and longer."""
         # Jitter keeps clients that were refused at the same moment from coming back at the same moment.
-        wait = float(asked) if asked.isdigit() else random.uniform(0.5, 1.0) * 2 ** (attempt - 1)
+        wait = float(asked) if asked.isdigit() else random.uniform(0.25, 0.5) * 2 ** (attempt - 1)
         self._sleep(min(wait, LONGEST_WAIT))
 
     @cached_property
@@ -132,6 +131,13 @@ class Transport:
                     raise RegistryError(f"{self.host} answers with more than {BODY_LIMIT >> 20} MiB to {method} {url}")
             return Answer(method, response.url, response.status_code, response.headers, response.links, b"".join(parts))
 
+    def _is_lasting(self, error: Exception) -> bool:
+        """Whether asking again would change nothing."""
+        import requests
+
+        nobody_listens = is_loopback(self.host) and isinstance(_innermost(error), ConnectionRefusedError)
+        return isinstance(error, requests.exceptions.SSLError) or _unknown_host(error) or nobody_listens
+
     def _unreachable(self, error: Exception) -> RegistryError:
         import requests
 
@@ -141,11 +147,11 @@ class Transport:
             return RegistryError(f"there is no host {self.host}", fix=fix)
         if isinstance(error, requests.exceptions.SSLError):
             return RegistryError(
-                f"{self.host} does not speak TLS that is trusted here: {_innermost(error)}",
+                f"{self.host} does not speak TLS that is trusted here: {_in_words(error)}",
                 fix="name the CA bundle in REQUESTS_CA_BUNDLE; only a loopback registry is spoken to without TLS",
             )
         return RegistryError(
-            f"{self.host} does not answer: {_innermost(error)}", fix="check that it runs and can be reached"
+            f"{self.host} does not answer: {_in_words(error)}", fix="check that it runs and can be reached"
         )
 
 
@@ -186,13 +192,16 @@ def _unknown_host(error: Exception) -> bool:
     return "NameResolutionError" in repr(error)
 
 
-def _innermost(error: BaseException) -> str:
+def _innermost(error: BaseException) -> BaseException:
     """The cause under the layers that HTTP libraries wrap around it."""
-    inner: Any = error
     while True:
-        reason = getattr(inner, "reason", None)
-        beneath = reason if isinstance(reason, BaseException) else (inner.args[-1] if inner.args else None)
-        if not isinstance(beneath, BaseException):
-            break
-        inner = beneath
-    return getattr(inner, "strerror", None) or str(beneath or inner) or type(inner).__name__
+        beneath = (getattr(error, "reason", None), error.__cause__, *error.args[-1:])
+        cause = next((one for one in beneath if isinstance(one, BaseException)), None)
+        if cause is None:
+            return error
+        error = cause
+
+
+def _in_words(error: BaseException) -> str:
+    cause = _innermost(error)
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__

@@ -5,38 +5,40 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
 from slipway.spec import naming
 
+_ACCOUNT = r"[0-9]{12}"
+_REGION = r"[a-z]{2,3}(-[a-z]+){1,3}-[0-9]"
+_ROLE = r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+"
+_HOST = r"(\[[0-9a-f:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 _ADDRESS = re.compile(r".+\.(com|cn|io|net|org|dev|local|internal)|.+\.dkr\.ecr.*|.*:.*|localhost")
 
 
-def _account(value: Any) -> Any:
-    """YAML reads 012345678901 as an octal number: an account that lost its quotes must not pass as another one."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        raise ValueError(f"{value!r} was read as a number | put the 12 digits in quotes")
-    if isinstance(value, str) and not re.fullmatch(r"\d{12}", value):
-        raise ValueError(f"{value!r} is not an AWS account | give its 12 digits, in quotes")
+def _matches(pattern: str, refusal: str) -> AfterValidator:
+    """A check that the whole text matches; `refusal` follows the text in the fault, or stands alone after `!`."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            # A variable's name may be a secret that was written in its place: it is not shown.
+            raise ValueError(refusal[1:] if refusal.startswith("!") else f"{text!r} {refusal}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _shown(pattern: str) -> WithJsonSchema:
+    """The pattern, for editors."""
+    return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
+
+
+def _quoted(value: Any) -> Any:
+    """YAML reads 2.10 as 2.1 and 012345678901 as octal: what lost its quotes must not pass as something else."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise ValueError(f"{value!r} was read as a number | put it in quotes")
     return value
-
-
-def _region(text: str) -> str:
-    if not re.fullmatch(r"[a-z]{2,3}(-[a-z]+){1,3}-\d", text):
-        raise ValueError(f"{text!r} is not an AWS region | write it as us-east-1")
-    return text
-
-
-def _role(text: str) -> str:
-    if not re.fullmatch(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+", text):
-        raise ValueError(f"{text!r} is not a role | write it as arn:aws:iam::123456789012:role/NAME")
-    return text
-
-
-def _host(text: str) -> str:
-    if "/" in text or not re.fullmatch(r"(\[[0-9a-f:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:\d{1,5})?", text):
-        raise ValueError(f"{text!r} is not a host | write HOST or HOST:PORT, without https:// and without a path")
-    return text
 
 
 def _prefix(text: str) -> str:
@@ -54,18 +56,6 @@ def _prefix(text: str) -> str:
     return text
 
 
-def _variable(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
-        raise ValueError("this is not the name of an environment variable | name the variable, never the secret itself")
-    return text
-
-
-def _version(value: Any) -> Any:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        raise ValueError(f"{value!r} was read as a number | put it in quotes")
-    return value
-
-
 def _kind(value: Any) -> str:
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
     # Tags begin with a capital so that the reader of documents takes them for no key of the file.
@@ -79,10 +69,22 @@ def _unique(values: list[str]) -> list[str]:
     return values
 
 
-Account = Annotated[str, BeforeValidator(_account)]
-Region = Annotated[str, AfterValidator(_region)]
-Host = Annotated[str, AfterValidator(_host)]
-Variable = Annotated[str, AfterValidator(_variable)]
+Account = Annotated[
+    str,
+    BeforeValidator(_quoted),
+    _matches(_ACCOUNT, "is not an AWS account | give its 12 digits, in quotes"),
+    _shown(_ACCOUNT),
+]
+Region = Annotated[str, _matches(_REGION, "is not an AWS region | write it as us-east-1"), _shown(_REGION)]
+Role = Annotated[str, _matches(_ROLE, "is not a role | write it as arn:aws:iam::123456789012:role/NAME"), _shown(_ROLE)]
+Host = Annotated[
+    str, _matches(_HOST, "is not a host | write HOST or HOST:PORT, without https:// and without a path"), _shown(_HOST)
+]
+Variable = Annotated[
+    str,
+    _matches(_VARIABLE, "!this is no name of an environment variable | name the variable, never write the secret"),
+    _shown(_VARIABLE),
+]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 NamedOnce = Annotated[list[Name], AfterValidator(_unique), Field(min_length=1)]
 
@@ -97,7 +99,7 @@ class EcrPart(_Part):
     kind: Literal["ecr"]
     account: Account
     regions: Annotated[list[Region], AfterValidator(_unique)] = Field(min_length=1)
-    role: Annotated[str, AfterValidator(_role)] | None = Field(default=None, description="assumed for every call")
+    role: Role | None = Field(default=None, description="assumed for every call")
     domain: Host | None = Field(default=None, description="default: amazonaws.com, in China amazonaws.com.cn")
     hosts: dict[Region, Host] = Field(
         default={}, description="by region: where its registry answers, if not at its own address (VPC endpoints)"
@@ -133,7 +135,7 @@ class RulePart(_Part):
     """Images that fit every given selector go to these registries; without selectors, all images."""
 
     framework: Name | None = None
-    version: Annotated[str, BeforeValidator(_version)] | None = Field(
+    version: Annotated[str, BeforeValidator(_quoted)] | None = Field(
         default=None, description="a full version, or its beginning such as 2.13"
     )
     scope: Literal["training", "inference"] | None = None

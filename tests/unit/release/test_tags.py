@@ -108,4 +108,5 @@ def test_an_alias_never_moves_back(existing, moved):
 
 def test_versions_sort_by_number_with_candidates_first():
     ordered = ["2.9.1", "2.13.0rc1", "2.13.0rc2", "2.13.0", "2.13.0.post1", "2.13.1"]
-    assert sorted(ordered[::-1], key=tags.version_key) == ordered
+    backwards = ordered[::-1]
+    assert sorted(backwards, key=tags.version_key) == ordered
