@@ -1,0 +1,115 @@
+import itertools
+from pathlib import Path
+
+import pytest
+
+from slipway.clients.lookup import by_digest, find, image_uri
+from slipway.errors import NotFoundError
+from slipway.records import Push, Records
+
+_clock = itertools.count()
+
+
+def push(version="2.13.0", number=1, registry="r.example.com", region="", **more) -> Push:
+    given = {"framework": "pytorch", "scope": "training", "processor": "cpu", "python": "3.11", **more}
+    repository = f"{given['framework']}-{given['scope']}"
+    tag = f"{version}-{given['processor']}-py{given['python'].replace('.', '')}-debian12-v{number}"
+    return Push(
+        config_digest="sha256:" + "c" * 64,
+        manifest_digest=f"sha256:{next(_clock):064x}",
+        media_type="",
+        image=f"{repository}-{version}",
+        version=version,
+        registry=registry,
+        region=region,
+        repository=repository,
+        tag=tag,
+        uri=f"{registry}/{repository}:{tag}",
+        pushed_at=f"2026-01-01T00:00:{next(_clock):02d}+00:00",
+        **given,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _restart_clock():
+    global _clock
+    _clock = itertools.count()
+
+
+def test_the_newest_version_then_the_highest_number_then_the_latest_push():
+    pushes = [
+        push("2.13.0", 10),
+        push("2.13.0", 9),
+        push("2.9.1", 11),
+        push("2.13.0", 10, registry="later.example.com"),
+        push("2.13.0rc1", 12),
+    ]
+    found = find(pushes, framework="pytorch")
+    assert [(one.version, one.tag.rpartition("-")[2], one.registry) for one in found] == [
+        ("2.13.0", "v10", "later.example.com"),
+        ("2.13.0", "v10", "r.example.com"),
+        ("2.13.0", "v9", "r.example.com"),
+        ("2.13.0rc1", "v12", "r.example.com"),
+        ("2.9.1", "v11", "r.example.com"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "tags"),
+    [
+        ({"version": "2.9"}, ["2.9.1-cpu-py311-debian12-v1"]),
+        ({"version": "2.9.1"}, ["2.9.1-cpu-py311-debian12-v1"]),
+        ({"processor": "gpu"}, ["2.13.0-gpu-py311-debian12-v1"]),
+        ({"scope": "inference", "python": "py312"}, ["2.13.0-cpu-py312-debian12-v1"]),
+        ({"scope": "inference", "python": "3.12"}, ["2.13.0-cpu-py312-debian12-v1"]),
+        ({"region": "eu-west-1"}, ["2.13.0-cpu-py311-debian12-v2"]),
+        ({"registry": "ecr.example.com"}, ["2.13.0-cpu-py311-debian12-v2"]),
+    ],
+)
+def test_each_selector(asked, tags):
+    pushes = [
+        push("2.9.1"),
+        push("2.90.0"),
+        push(processor="gpu"),
+        push(scope="inference", python="3.12"),
+        push(number=2, registry="ecr.example.com", region="eu-west-1"),
+    ]
+    assert [one.tag for one in find(pushes, framework="pytorch", **asked)] == tags
+
+
+@pytest.mark.parametrize(
+    ("asked", "what", "fix"),
+    [
+        ({"framework": "pytoch"}, "framework pytoch", "did you mean pytorch"),
+        ({"framework": "pytorch", "version": "2.12"}, "version 2.12, of those with framework pytorch", "2.13.0"),
+        ({"framework": "pytorch", "scope": "inference"}, "scope inference", "training"),
+        ({"framework": "pytorch", "region": "us-east-1"}, "region us-east-1", "none"),
+    ],
+)
+def test_what_is_not_on_record_is_answered_with_what_is(asked, what, fix):
+    with pytest.raises(NotFoundError) as caught:
+        find([push()], **asked)
+    assert what in caught.value.message
+    assert fix in caught.value.fix and "invoke push" in caught.value.fix
+
+
+def test_nothing_pushed_yet():
+    with pytest.raises(NotFoundError, match="nothing was pushed") as caught:
+        find([], framework="pytorch")
+    assert caught.value.fix == "run `invoke push --framework pytorch`"
+
+
+def test_the_uri_as_tag_and_as_digest(tmp_path: Path):
+    one = push()
+    Records(tmp_path).add_push(one)
+    assert image_uri("pytorch", state=tmp_path) == "r.example.com/pytorch-training:2.13.0-cpu-py311-debian12-v1"
+    assert image_uri("pytorch", digest=True, state=tmp_path) == by_digest(one)
+    assert by_digest(one) == f"r.example.com/pytorch-training@{one.manifest_digest}"
+
+
+def test_the_state_folder_is_that_of_the_project_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "buildspec").mkdir()
+    (tmp_path / "deep").mkdir()
+    Records(tmp_path / ".slipway").add_push(push())
+    monkeypatch.chdir(tmp_path / "deep")
+    assert image_uri("pytorch").endswith("-v1")
