@@ -95,62 +95,40 @@ def exit_codes(c: Context, json: bool = False) -> None:
     care.exit_codes(json)
 
 
-_SELECTORS = {
-    "framework": "as named in buildspec/, e.g. pytorch",
-    "version": "full version, or a stack's name such as 2.13",
-    "scope": "training | inference",
-    "processor": "cpu | gpu",
-    "python": "3.11 or py311",
-}
-
-
 @task(
     help={
-        **_SELECTORS,
-        "only": "one image's ID",
+        **SELECTORS,
         "registry": "one of release.yml, or `local`",
         "number": "exactly this -vN, not the next free one",
-        "json": "print one JSON document",
+        **_JSON,
     }
 )
+@selecting
 def push(
-    c: Context,
-    framework: str | None = None,
-    version: str | None = None,
-    scope: str | None = None,
-    processor: str | None = None,
-    python: str | None = None,
-    only: str | None = None,
-    registry: str | None = None,
-    number: str | None = None,
-    json: bool = False,
+    c: Context, selector: Selector, registry: str | None = None, number: str | None = None, json: bool = False
 ) -> None:
     """Push verified images, by digest, to the registries of release.yml."""
     from slipway.commands import publish
 
-    selectors = {
-        "framework": framework,
-        "version": version,
-        "scope": scope,
-        "processor": processor,
-        "python": python,
-        "only": only,
-    }
-    publish.push(selectors, registry, number, json)
+    publish.push(selector, registry, number, json)
 
 
 @task(
     help={
-        **_SELECTORS,
+        "framework": "as named in buildspec/",
+        "version": "a full version, or its beginning such as 2.13",
+        "scope": "training (default) | inference",
+        "processor": "cpu (default) | gpu",
+        "python": "3.11 or py311",
         "region": "AWS region",
         "registry": "host of the registry",
         "digest": "HOST/REPOSITORY@sha256:… instead of the tag",
-        "json": "print one JSON document",
+        **_JSON,
     }
 )
 def image_uri(
     c: Context,
-    framework: str,
+    framework: str = "",
     scope: str = "training",
     version: str | None = None,
     processor: str = "cpu",
@@ -166,7 +144,7 @@ def image_uri(
     publish.image_uri(framework, scope, version, processor, python, region, registry, digest, json)
 
 
-@task(help={"stop": "end it; what was pushed stays", "json": "print one JSON document"})
+@task(help={"stop": "end it; what was pushed stays", **_JSON})
 def registry(c: Context, stop: bool = False, json: bool = False) -> None:
     """Start the project's own registry on loopback."""
     from slipway.commands import publish

@@ -80,9 +80,10 @@ def find(
         fitting = [push for push in left if _fits(axis, value, str(getattr(push, axis)))]
         if not fitting:
             known = {str(getattr(push, axis)) or "none" for push in left}
+            push_it = "" if axis == "framework" else f" Else push it: `invoke push --framework {framework}`"
             raise NotFoundError(
                 f"no image was pushed with {axis} {value}" + (f", of those with {', '.join(before)}" if before else ""),
-                fix=f"{nearest(value, known)} Else push it: `invoke push --framework {framework}`",
+                fix=nearest(value, known) + push_it,
             )
         before.append(f"{axis} {value}")
         left = fitting

@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from slipway.commands.guard import command
 from slipway.console import Console
 from slipway.errors import Fault, NotFoundError, UsageError
 from slipway.records import Build, Records
-from slipway.settings import Settings
 
 if TYPE_CHECKING:
     from slipway.release.config import EcrRegistry, OciRegistry, ReleaseConfig
+    from slipway.spec.model import Image
+    from slipway.spec.select import Selector
 
 LOCAL = "local"
 """The name by which --registry means the project's own registry on loopback."""
 
 
-def push(selectors: Mapping[str, str | None], registry: str | None, number: str | None, json: bool) -> None:
+def push(selector: Selector, registry: str | None, number: str | None, json: bool) -> None:
     """Push the newest build of each selected image. `registry`: one of release.yml, or `local`."""
     from slipway.engine.docker import Engine
     from slipway.release import config, destinations
     from slipway.release.push import Pusher, require_proof
+    from slipway.spec import load
+    from slipway.spec.select import select
+    from slipway.verify import suite_hash
 
     with command(json) as (settings, console):
         records = Records(settings.state)
-        builds = _newest_builds(records, settings, selectors)
+        matrix = load.load(settings.project)
+        builds = _newest_builds(records, select(matrix, selector))
         exactly = _number(number, len(builds))
-        release = config.load(settings.project)
-        suite_hash = _suite_hash(settings)
+        axes = ("framework", "version")
+        release = config.load(
+            settings.project, {axis: {getattr(image, axis) for image in matrix.images} for axis in axes}
+        )
+        current = suite_hash(settings.project)
         wanted = {build.image: _registries(release, build, registry) for build in builds}
         for build in builds:
-            require_proof(build, records, suite_hash)  # of all, before the first is sent
+            require_proof(build, records, current)  # of all, before the first is sent
         pusher = Pusher(
             records=records,
-            suite_hash=suite_hash,
+            suite_hash=current,
             engine=lambda: Engine.connect(settings.environment),
             note=console.note,
             progress=_progress(console),
@@ -71,6 +79,8 @@ def image_uri(
     from slipway.clients import lookup
 
     with command(json) as (settings, console):
+        if not framework:
+            raise UsageError("no framework was named", fix="give --framework NAME; `invoke list` shows them")
         found = lookup.find(
             Records(settings.state).pushes(),
             framework=framework,
@@ -106,20 +116,15 @@ def registry(stop: bool, json: bool) -> None:
         console.result({"host": found.host, "running": True})
 
 
-def _newest_builds(records: Records, settings: Settings, selectors: Mapping[str, str | None]) -> list[Build]:
-    from slipway.spec import load
-    from slipway.spec.select import Selector, select
-
-    given: dict[str, Any] = {axis: value or "" for axis, value in selectors.items()}
-    chosen = [image.id for image in select(load.load(settings.project), Selector(**given))]
+def _newest_builds(records: Records, images: Sequence[Image]) -> list[Build]:
     built = {build.image: build for build in records.builds()}  # oldest first, so the newest of each stays
-    missing = [image for image in chosen if image not in built]
+    missing = [image.id for image in images if image.id not in built]
     if len(missing) > 1:
         faults = [Fault(f"{image} was not built here", f"run `invoke build --only {image}`") for image in missing]
         raise NotFoundError("not every image was built; nothing was sent", faults=faults)
     if missing:
         records.build_of(missing[0])  # raises, in its own words
-    return [built[image] for image in chosen]
+    return [built[image.id] for image in images]
 
 
 def _registries(release: ReleaseConfig, build: Build, registry: str | None) -> tuple[EcrRegistry | OciRegistry, ...]:
@@ -145,12 +150,6 @@ def _number(given: str | None, images: int) -> int | None:
     if images > 1:
         raise UsageError(f"--number is for one image, not for {images}", fix="name it with --only")
     return int(given)
-
-
-def _suite_hash(settings: Settings) -> str:
-    import importlib
-
-    return str(importlib.import_module("slipway.verify").suite_hash(settings.project))
 
 
 def _progress(console: Console) -> Callable[[int, int], None]:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,12 +24,21 @@ import pytest
 from slipway import local_registry, settings
 from slipway.clients import lookup
 from slipway.engine.docker import Engine
-from slipway.errors import AuthError, NotProvedError, RegistryError, TagConflictError, VerifyError
+from slipway.errors import (
+    AuthError,
+    NotFoundError,
+    NotProvedError,
+    RegistryError,
+    TagConflictError,
+    UsageError,
+    VerifyError,
+)
 from slipway.records import Build, CheckResult, Records, Verdict
 from slipway.registry import Credentials
 from slipway.release import config, destinations
 from slipway.release.destinations import OciDestination
 from slipway.release.push import Pusher
+from slipway.verify import suite_hash
 
 pytestmark = pytest.mark.integration
 
@@ -122,6 +132,7 @@ def make(folder: Path, user: str, password: str) -> PasswordRegistry:
     return PasswordRegistry(folder, port, user, password)
 
 
+ROOT = Path(__file__).parents[2]
 SUITE = "5" * 64
 TAG = "2.13.0-cpu-py311-debian12"
 MOTO = ("AWS", "123456789012-auth-token")  # the pair inside every token that moto's ECR gives
@@ -428,8 +439,6 @@ def test_numbers_are_the_same_everywhere(bench: Bench, registry: PasswordRegistr
 
 
 def test_an_image_that_left_the_engine(bench: Bench, registry: PasswordRegistry) -> None:
-    from slipway.errors import NotFoundError
-
     build = bench.build(b"one")
     subprocess.run(["docker", "rmi", build.reference], check=True, capture_output=True)
     with pytest.raises(NotFoundError, match="no longer has"):
@@ -455,6 +464,41 @@ def test_without_a_registry_one_is_started_on_loopback(bench: Bench, tmp_path: P
     finally:
         assert local_registry.stop(bench.state) is not None
     assert local_registry.running(bench.state) is None
+
+
+def invoke(bench: Bench, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "SLIPWAY_STATE": str(bench.state)}
+    argv = [sys.executable, "-m", "invoke", *words]
+    return subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_the_commands_from_push_to_image_uri(bench: Bench) -> None:
+    image = bench.build(b"one", proved=False)
+    refused = invoke(bench, "push", "--only", image.image)
+    assert (refused.returncode, refused.stdout) == (NotProvedError.exit_code, "")
+    assert "never verified" in refused.stderr and "Traceback" not in refused.stderr
+    bench.verdict(image, passed=True, suite=suite_hash(ROOT))
+    try:
+        pushed = invoke(bench, "push", "--only", image.image, "--json")
+        assert pushed.returncode == 0, pushed.stderr
+        assert "no registry is configured: started one at" in pushed.stderr
+        (told,) = json.loads(pushed.stdout)
+        assert (told["config_digest"], told["new"]) == (image.config_digest, True)
+        again = invoke(bench, "push", "--only", image.image)
+        assert again.returncode == 0 and "already there" in again.stdout
+        uri = invoke(bench, "image-uri", "--framework", "pytorch", "--scope", "training")
+        assert uri.stdout == told["uri"] + "\n"
+        digest = invoke(bench, "image-uri", "--framework", "pytorch", "--digest").stdout.strip()
+        assert digest == f"{told['registry']}/{bench.repository}@{told['manifest_digest']}"
+        subprocess.run(["docker", "pull", "--quiet", digest], check=True, capture_output=True)
+        subprocess.run(["docker", "rmi", digest], check=True, capture_output=True)
+    finally:
+        stopped = invoke(bench, "registry", "--stop")
+    assert stopped.returncode == 0 and "its images stay" in stopped.stdout
+    assert invoke(bench, "image-uri", "--framework", "pytoch").returncode == NotFoundError.exit_code
+    assert invoke(bench, "image-uri").returncode == UsageError.exit_code
+    assert invoke(bench, "push", "--only", image.image, "--number", "0").returncode == UsageError.exit_code
+    assert invoke(bench, "push", "--only", image.image, "--registry", "nowhere").returncode == UsageError.exit_code
 
 
 @pytest.fixture

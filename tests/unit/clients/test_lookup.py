@@ -90,7 +90,8 @@ def test_what_is_not_on_record_is_answered_with_what_is(asked, what, fix):
     with pytest.raises(NotFoundError) as caught:
         find([push()], **asked)
     assert what in caught.value.message
-    assert fix in caught.value.fix and "invoke push" in caught.value.fix
+    assert fix in caught.value.fix
+    assert ("invoke push --framework pytorch" in caught.value.fix) == (asked["framework"] == "pytorch")
 
 
 def test_nothing_pushed_yet():
