@@ -41,11 +41,10 @@ _LEFTOVERS = (
     'find "$1/var/log" -type f -exec truncate -s 0 {} +',
     'rm -f "$1"/etc/passwd- "$1"/etc/group- "$1"/etc/shadow- "$1"/etc/gshadow- "$1"/etc/subuid- "$1"/etc/subgid-',
     'rm -f "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old',
-    'rm -f "$1"/var/cache/apt/archives/lock "$1"/var/lib/apt/lists/lock',
 )
 _BYTECODE = (
     'PYTHONHASHSEED=0 chroot "$1" python3 -m compileall -q -f --invalidation-mode unchecked-hash'
-    " -x lib2to3/tests /usr/lib/python3 /usr/lib/python{python}"
+    " -x lib2to3/tests /usr/lib/python3 /usr/lib/python{python} /usr/share/python3"
 )
 
 
