@@ -1,4 +1,4 @@
-"""A private /opt/ml tree for each test, and ``train`` run in it as the platform runs it: by its exit code and streams."""
+"""A private /opt/ml tree for each test, and ``train`` run in it as the platform runs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -46,7 +46,7 @@ class Job:
 
     def __init__(self, base: Path) -> None:
         self.base = base
-        self.env: Dict[str, str] = {
+        self.env: dict[str, str] = {
             "PATH": os.environ["PATH"],
             "HOME": str(base / "home"),
             "PYTHONPATH": str(SOURCE),
@@ -63,7 +63,7 @@ class Job:
         text = content if isinstance(content, str) else json.dumps(content)
         (self.base / "input/config" / name).write_text(text)
 
-    def hyperparameters(self, values: Dict[str, Any]) -> None:
+    def hyperparameters(self, values: dict[str, Any]) -> None:
         self.config("hyperparameters.json", values)
 
     def resources(self, content: Any) -> None:
@@ -83,13 +83,13 @@ class Job:
         self.code("train.py", text)
         self.hyperparameters({"sagemaker_program": "train.py", **hyperparameters})
 
-    def start(self, **options: Any) -> "subprocess.Popen[bytes]":
+    def start(self, **options: Any) -> subprocess.Popen[bytes]:
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.Popen(
             [sys.executable, "-m", "sagemaker_training.cli.train"], env=self.env, cwd=str(self.base), **options
         )
 
-    def finish(self, process: "subprocess.Popen[bytes]") -> Done:
+    def finish(self, process: subprocess.Popen[bytes]) -> Done:
         try:
             out, err = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:

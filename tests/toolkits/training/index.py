@@ -8,10 +8,11 @@ import http.server
 import threading
 import zipfile
 from pathlib import Path
-from typing import Dict, List, Optional
 
 
-def wheel(folder: Path, name: str, version: str = "1.0", requires: str = "", files: Optional[Dict[str, str]] = None) -> Path:
+def wheel(
+    folder: Path, name: str, version: str = "1.0", requires: str = "", files: dict[str, str] | None = None
+) -> Path:
     """A wheel with one module, or the given files."""
     module = name.replace("-", "_")
     info = f"{module}-{version}.dist-info"
@@ -37,7 +38,7 @@ class Index:
     """Serves wheels by the simple API, behind a password when one is given, and keeps what was asked for."""
 
     def __init__(self, folder: Path, password: str = "") -> None:
-        self.requests: List[str] = []
+        self.requests: list[str] = []
         index = self
 
         class Handler(http.server.BaseHTTPRequestHandler):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import signal
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,16 +16,19 @@ from hypothesis import strategies as st
 from sagemaker_training import content_types, encoders, errors, files, functions, modules, params, recordio, timeout
 
 NAMES = {
-    "environment": "Environment read_hyperparameters read_resource_config read_input_data_config channel_path num_gpus num_cpus "
-    "num_neurons write_env_vars code_dir model_dir input_dir input_config_dir output_dir output_data_dir "
+    "environment": "Environment read_hyperparameters read_resource_config read_input_data_config "
+    "channel_path num_gpus num_cpus num_neurons write_env_vars "
+    "code_dir model_dir input_dir input_config_dir output_dir output_data_dir "
     "output_intermediate_dir base_dir",
     "entry_point": "run install",
-    "runner": "get ProcessRunnerType MPIRunnerType SMDataParallelRunnerType PyTorchXLARunnerType TorchDistributedRunnerType",
+    "runner": "get ProcessRunnerType MPIRunnerType SMDataParallelRunnerType PyTorchXLARunnerType "
+    "TorchDistributedRunnerType",
     "mapping": "to_env_vars to_cmd_args split_by_criteria MappingMixin",
     "params": "LAUNCH_MPI_ENV_NAME LAUNCH_PYTORCH_DDP_ENV_NAME LAUNCH_TORCH_DISTRIBUTED_ENV_NAME "
     "LAUNCH_SMDATAPARALLEL_ENV_NAME LAUNCH_PYTORCH_XLA_ENV_NAME LAUNCH_PS_ENV_NAME SAGEMAKER_PARAMETER_SERVER_ENABLED "
     "SAGEMAKER_DISTRIBUTED_DATAPARALLEL_ENABLED SAGEMAKER_MULTI_WORKER_MIRRORED_STRATEGY_ENABLED",
-    "files": "write_success_file write_failure_file download_and_extract s3_download tmpdir read_json read_file write_file",
+    "files": "write_success_file write_failure_file download_and_extract s3_download tmpdir read_json read_file "
+    "write_file",
     "modules": "import_module install install_requirements prepare exists",
     "timeout": "timeout TimeoutError",
     "encoders": "decode encode array_to_npy npy_to_numpy array_to_json json_to_numpy array_to_csv csv_to_numpy",
@@ -80,7 +83,7 @@ def test_error_wrapper():
 
 def test_timeout_ends_the_block_and_puts_the_handler_back():
     before = signal.getsignal(signal.SIGALRM)
-    with pytest.raises(timeout.TimeoutError, match="after 0.05 seconds"), timeout.timeout(seconds=0.05):
+    with pytest.raises(timeout.TimeoutError, match=r"after 0\.05 seconds"), timeout.timeout(seconds=0.05):
         signal.pause()
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
@@ -97,8 +100,8 @@ def test_small_files(tmp_path):
     files.write_json({"a": [1]}, path)
     assert files.read_json(path) == {"a": [1]}
     with files.tmpdir() as folder:
-        assert os.path.isdir(folder)
-    assert not os.path.exists(folder)
+        assert Path(folder).is_dir()
+    assert not Path(folder).exists()
 
 
 def test_import_module(tree, monkeypatch, tmp_path):
@@ -108,7 +111,7 @@ def test_import_module(tree, monkeypatch, tmp_path):
     (source / "users_module_a.py").write_text("ANSWER = 42")
     (source / "users_module_b.py").write_text("import no_such_thing")
     assert modules.import_module(str(source), "users_module_a").ANSWER == 42
-    with pytest.raises(errors.ImportModuleError, match="users_module_b cannot be imported: ModuleNotFoundError"):
+    with pytest.raises(errors.ImportModuleError, match=r"users_module_b cannot be imported: ModuleNotFoundError"):
         modules.import_module(str(source), "users_module_b")
 
 
@@ -164,7 +167,7 @@ def test_recordio_stream_that_is_none():
 class Array:
     """As much of a float32 numpy array as a record needs."""
 
-    class dtype:  # noqa: N801
+    class dtype:
         name = "float32"
 
     def __init__(self, values):
@@ -202,7 +205,7 @@ def test_sparse_parts_on_the_wire():
 
 def test_metadata_of_the_distribution():
     """Nothing is installed beside it, and the console script is the one that the platform calls."""
-    text = (__import__("pathlib").Path(__file__).parents[3] / "toolkits/training/pyproject.toml").read_text()
+    text = (Path(__file__).parents[3] / "toolkits/training/pyproject.toml").read_text()
     assert "dependencies = []" in text
     assert 'train = "sagemaker_training.cli.train:main"' in text
     assert json.dumps("slipway-training") in text

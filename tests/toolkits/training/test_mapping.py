@@ -101,7 +101,12 @@ def test_argument_vector_that_is_no_list_of_strings(job, value):
     assert "sagemaker_slipway_argv must be a JSON list of strings" in done.failure
 
 
-@given(st.dictionaries(st.text(min_size=1), st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.integers())))
+@given(
+    st.dictionaries(
+        st.text(min_size=1),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.integers()),
+    )
+)
 def test_every_key_gives_exactly_two_arguments(values):
     arguments = mapping.to_cmd_args(values)
     assert len(arguments) == 2 * len(values)
@@ -109,7 +114,12 @@ def test_every_key_gives_exactly_two_arguments(values):
     assert all(isinstance(argument, str) for argument in arguments)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
 def test_encoded_values_are_json_of_themselves(value):
     text = mapping.encode(value)
     if value is None:

@@ -63,13 +63,25 @@ def test_ordinary_text_stays(line):
 
 
 def test_remembered_values_are_found_anywhere():
-    masking.learn({"DB_PASSWORD": "correct horse", "KEY_FILE": "/etc/key.pem", "SHORT_KEY": "abc", "other": "visible text"})
+    masking.learn(
+        {"DB_PASSWORD": "correct horse", "KEY_FILE": "/etc/key.pem", "SHORT_KEY": "abc", "other": "visible text"}
+    )
     assert masking.text("x correct horse /etc/key.pem abc visible text") == "x ****** /etc/key.pem abc visible text"
 
 
 def test_options_with_secret_names():
     argv = ["--lr", "1", "--api-key", "s3cret", "--token=abc", "--password", "--odd", "-k", "v"]
-    assert masking.arguments(argv) == ["--lr", "1", "--api-key", "******", "--token=******", "--password", "******", "-k", "v"]
+    assert masking.arguments(argv) == [
+        "--lr",
+        "1",
+        "--api-key",
+        "******",
+        "--token=******",
+        "--password",
+        "******",
+        "-k",
+        "v",
+    ]
 
 
 @given(st.text(max_size=300))
@@ -80,7 +92,12 @@ def test_masking_is_stable(text):
 
 def test_statement_of_the_job_holds_no_secret(job):
     job.env["AWS_SECRET_ACCESS_KEY"] = "topsecretvalue"
-    job.script("print('ran')", wandb_api_key="0123456789abcdef", url='"https://me:pass@host/x"', nested='{"token": "inner-secret"}')
+    job.script(
+        "print('ran')",
+        wandb_api_key="0123456789abcdef",
+        url='"https://me:pass@host/x"',
+        nested='{"token": "inner-secret"}',
+    )
     done = job.run()
     assert done.code == 0
     for secret in ("topsecretvalue", "0123456789abcdef", "me:pass", "inner-secret"):

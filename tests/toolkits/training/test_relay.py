@@ -283,7 +283,10 @@ def test_background_process_in_a_session_of_its_own_neither(job):
 
 def test_last_lines_of_a_tee_are_waited_for(job):
     """bash does not wait for process substitutions: the tee works off its lines after the script has ended."""
-    job.code("train.sh", "#!/bin/bash\nexec > >(while read l; do echo \"log $l\"; done)\nfor i in $(seq 100); do echo $i; done\n")
+    job.code(
+        "train.sh",
+        '#!/bin/bash\nexec > >(while read l; do echo "log $l"; done)\nfor i in $(seq 100); do echo $i; done\n',
+    )
     job.hyperparameters({"sagemaker_program": "train.sh"})
     assert job.run().out == "".join(f"log {i}\n" for i in range(1, 101))
 

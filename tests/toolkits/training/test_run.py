@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,7 @@ def test_working_folder_interpreter_and_search_path(job):
     assert executable == sys.executable
     assert path[0] == str(job.base / "code")
     assert "/users/own" in path
+    assert str(Path(os.__file__).parent) not in path  # It would break another interpreter in a shell script.
 
 
 def test_script_imports_its_neighbours(job):
@@ -131,27 +133,31 @@ def test_failure_that_cannot_be_written_is_logged(job):
 
 def test_reference_tree_without_opt_ml(tmp_path, job):
     """Outside a container a private tree for one host is made, and the import works."""
-    if os.path.isdir("/opt/ml"):
+    if Path("/opt/ml").is_dir():
         pytest.fail("this machine has an /opt/ml, the test cannot tell")
     del job.env["SAGEMAKER_BASE_DIR"]
     job.env["HOME"] = str(tmp_path)
     import subprocess
 
     done = subprocess.run(
-        [sys.executable, "-c", "from sagemaker_training import environment as e; print(e.Environment().hosts); print(e.code_dir)"],
+        [
+            sys.executable,
+            "-c",
+            "from sagemaker_training import environment as e; print(e.Environment().hosts); print(e.code_dir)",
+        ],
         env=job.env,
         stdout=subprocess.PIPE,
-        universal_newlines=True,
+        text=True,
         check=True,
     )
     hosts, code_dir = done.stdout.splitlines()
     assert code_dir.startswith(str(tmp_path / "sagemaker_local/jobs/"))
-    assert os.path.isdir(code_dir)
+    assert Path(code_dir).is_dir()
     assert len(json.loads(hosts.replace("'", '"'))) == 1
 
 
 def test_code_folder_is_made_at_import(job):
-    os.rmdir(job.base / "code")
+    (job.base / "code").rmdir()
     job.env["SAGEMAKER_PROGRAM"] = "train.py"
     done = job.run()
     assert (job.base / "code").is_dir()
@@ -186,7 +192,8 @@ def test_importing_needs_nothing_heavy(job):
 
     code = (
         "import sagemaker_training.trainer, sys; "
-        "print(sorted(set(sys.modules) & {'boto3','numpy','scipy','paramiko','asyncio','urllib.request','tarfile','ssl'}))"
+        "heavy = {'boto3', 'numpy', 'scipy', 'paramiko', 'asyncio', 'urllib.request', 'tarfile', 'ssl'}; "
+        "print(sorted(set(sys.modules) & heavy))"
     )
     done = subprocess.run([sys.executable, "-c", code], env=job.env, stdout=subprocess.PIPE, check=True)
     assert done.stdout == b"[]\n"

@@ -9,8 +9,11 @@ import pytest
 from sagemaker_training import errors, process, runner
 
 TYPES = [
-    runner.MPIRunnerType, runner.SMDataParallelRunnerType, runner.PyTorchXLARunnerType, runner.TorchDistributedRunnerType,
-]  # fmt: skip
+    runner.MPIRunnerType,
+    runner.SMDataParallelRunnerType,
+    runner.PyTorchXLARunnerType,
+    runner.TorchDistributedRunnerType,
+]
 
 
 @pytest.fixture
@@ -74,7 +77,10 @@ def test_transform_sees_whole_lines(script, capfdbinary):
             seen.append(lines)
             return lines.replace(b"[1,0]<stdout>", b"[1,mpirank:0,algo-1]<stdout>")
 
-    script.code("train.py", "import os\nfor part in (b'[1,0]<std', b'out>loss=1\\n[1,0]<stdout>', b'x\\n'):\n    os.write(1, part)\n")
+    script.code(
+        "train.py",
+        "import os\nfor part in (b'[1,0]<std', b'out>loss=1\\n[1,0]<stdout>', b'x\\n'):\n    os.write(1, part)\n",
+    )
     Launcher("train.py", [], {}).run()
     assert capfdbinary.readouterr().out == b"[1,mpirank:0,algo-1]<stdout>loss=1\n[1,mpirank:0,algo-1]<stdout>x\n"
     assert all(lines.endswith(b"\n") for lines in seen)
@@ -138,7 +144,7 @@ def test_check_comes_before_anything_is_installed(script, monkeypatch):
         def check(self):
             raise errors.ClientError("no mpirun here")
 
-    script.script("", **{})
+    script.script("")
     script.code("requirements.txt", "not-there")
     monkeypatch.setattr(runner, "_runner_class", lambda identifier: Launcher)
     with pytest.raises(errors.ClientError, match="no mpirun here"):

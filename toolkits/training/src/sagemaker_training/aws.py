@@ -19,8 +19,10 @@ def region() -> Optional[str]:
 
 def client(service: str, purpose: str, service_region: Optional[str] = None) -> Any:
     """A boto3 client. Raises ClientError that names the purpose where boto3 is missing."""
+    import importlib
+
     try:
-        import boto3  # type: ignore[import-untyped,unused-ignore]
+        boto3 = importlib.import_module("boto3")
     except ImportError as error:
         raise errors.ClientError(f"{purpose} needs boto3, which is not in this image: install boto3.") from error
     # Local mode names its own S3 by this variable; AWS_ENDPOINT_URL_S3 is read by boto3 itself.

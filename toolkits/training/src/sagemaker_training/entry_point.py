@@ -55,5 +55,17 @@ def install(name: str, path: str = layout.code_dir, capture_error: bool = False)
 
 
 def python_path() -> str:
-    """The toolkit's search path with the code folder first."""
-    return os.pathsep.join([layout.code_dir, *(entry for entry in sys.path if entry and entry != layout.code_dir)])
+    """The code folder, then what the toolkit's search path has beyond the interpreter's own folders.
+
+    The script's interpreter finds its own folders by itself. Another one, which a shell entry point may use, must not
+    be given this one's standard library.
+    """
+    import site
+
+    library = os.path.dirname(os.__file__)
+    archive = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
+    own = {layout.code_dir, "", library, os.path.join(library, "lib-dynload"), *site.getsitepackages()}
+    own.add(site.getusersitepackages())
+    return os.pathsep.join(
+        [layout.code_dir, *(entry for entry in sys.path if entry not in own and os.path.basename(entry) != archive)]
+    )

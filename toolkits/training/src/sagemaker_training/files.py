@@ -28,13 +28,13 @@ def write_failure_file(failure_msg: str) -> None:
 
 def write_file(path: str, data: Union[str, bytes], mode: str = "w") -> None:
     """Writes text (UTF-8) or, with a ``b`` in mode, bytes."""
-    with open(path, mode, **({} if "b" in mode else {"encoding": "utf-8", "errors": "replace"})) as file:
+    with open(path, mode, encoding=None if "b" in mode else "utf-8", errors=None if "b" in mode else "replace") as file:
         file.write(data)
 
 
 def read_file(path: str, mode: str = "r") -> Any:
     """Text (UTF-8) or, with a ``b`` in mode, bytes."""
-    with open(path, mode, **({} if "b" in mode else {"encoding": "utf-8"})) as file:
+    with open(path, mode, encoding=None if "b" in mode else "utf-8") as file:
         return file.read()
 
 

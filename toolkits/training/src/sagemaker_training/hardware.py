@@ -17,7 +17,7 @@ _PROBE_SECONDS = 10
 _FIXED_NEURON_CORES = {"trn2.48xlarge": 64}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def num_cpus() -> int:
     """Logical CPUs that this process may use: the smaller of affinity and quota, at least one."""
     try:
@@ -27,14 +27,14 @@ def num_cpus() -> int:
     return max(1, min(allowed, cgroup.cpu_limit() or allowed))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def num_gpus() -> int:
     """GPUs by ``nvidia-smi``; 0 where it is missing or fails."""
     listing = _probe(["nvidia-smi", "--list-gpus"])
     return sum(line.startswith("GPU ") for line in listing.splitlines()) if listing else 0
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def num_neurons(instance_type: str = "") -> int:
     """Neuron cores by ``neuron-ls``; 0 where it is missing or fails."""
     for name, cores in _FIXED_NEURON_CORES.items():

@@ -22,7 +22,7 @@ TMP_DIR_NAME = ".tmp.sagemaker_s3_sync"
 class Sync:
     """The running upload."""
 
-    def __init__(self, helper: "subprocess.Popen[bytes]", pipe: int) -> None:
+    def __init__(self, helper: subprocess.Popen[bytes], pipe: int) -> None:
         self._helper = helper
         self._pipe = pipe
 

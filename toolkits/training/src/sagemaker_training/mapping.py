@@ -41,7 +41,7 @@ def _each(prefix: str, mapping: Mapping[str, Any]) -> Dict[str, str]:
 
 def with_aliases(variables: Mapping[str, str]) -> Dict[str, str]:
     """The variables, and those that a shell cannot name once more under a name that it can."""
-    aliases = {}
+    aliases: Dict[str, str] = {}
     for name, value in variables.items():
         alias = _NOT_PORTABLE.sub("_", name)
         if alias not in variables:
@@ -93,7 +93,8 @@ def split_by_criteria(
 ) -> SplitResultSpec:
     """The entries with one of the keys or with the prefix, and the others."""
     wanted = set(keys or ())
-    included, excluded = {}, {}
+    included: Dict[str, Any] = {}
+    excluded: Dict[str, Any] = {}
     for key, value in dictionary.items():
         matches = key in wanted or (prefix is not None and key.startswith(prefix))
         (included if matches else excluded)[key] = value

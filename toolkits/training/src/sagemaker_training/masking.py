@@ -14,7 +14,7 @@ MASK = "******"
 # The key list is the SDK's own (it masks the same names in its drivers).
 _SECRET_KEY = re.compile(r"SECRET|PASSWORD|KEY|TOKEN|PRIVATE|CREDS|CREDENTIALS", re.IGNORECASE)
 
-_SHAPES: Tuple[Tuple["re.Pattern[str]", str], ...] = (
+_SHAPES: Tuple[Tuple[re.Pattern[str], str], ...] = (
     # scheme://user:password@host and scheme://token@host
     (re.compile(r"(?<=://)[^/\s@'\"]+(?=@)"), MASK),
     # AWS access key ids
@@ -89,7 +89,7 @@ def text(line: str) -> str:
     return _FORTY.sub(_secret_key, line)
 
 
-def _secret_key(match: "re.Match[str]") -> str:
+def _secret_key(match: re.Match[str]) -> str:
     return MASK if all(kind.search(match[0]) for kind in _MIXED) else match[0]
 
 

@@ -54,7 +54,9 @@ def _install(path: str, what: List[str], error_class: type) -> None:
     try:
         outcome = process.run(command, path, _environ(), _mask)
     except OSError as error:
-        raise error_class(command, 126, f"{type(error).__name__}: {error}", "The installer cannot be started.") from error
+        raise error_class(
+            command, 126, f"{type(error).__name__}: {error}", "The installer cannot be started."
+        ) from error
     raise_for(outcome, error_class)
 
 

@@ -70,7 +70,7 @@ class _State:
         self.stop_time = 0.0
         self.foreground: Set[int] = set()
         self.busy = 0
-        self.services: List["subprocess.Popen[bytes]"] = []
+        self.services: List[subprocess.Popen[bytes]] = []
 
 
 _state = _State()
@@ -163,7 +163,9 @@ def run(
             return _Run(argv, cwd, env, transform, sources, wake).finish()
 
 
-def spawn(argv: Sequence[str], cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None) -> "subprocess.Popen[bytes]":
+def spawn(
+    argv: Sequence[str], cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None
+) -> subprocess.Popen[bytes]:
     """Starts a process in a group of its own and returns at once. It inherits the streams; stops reach its group."""
     with stop_handling():
         check_stop()
@@ -180,7 +182,7 @@ def start_service(
     cwd: Optional[str] = None,
     env: Optional[Mapping[str, str]] = None,
     stdin: Optional[int] = None,
-) -> "subprocess.Popen[bytes]":
+) -> subprocess.Popen[bytes]:
     """Starts a helper that serves the job (sshd, a parameter server): no stop reaches it, and it ends with the job."""
     process = _popen(argv, cwd, env, stdin=stdin)
     _state.services.append(process)
@@ -198,7 +200,7 @@ def end_services() -> None:
 
 def _popen(
     argv: Sequence[str], cwd: Optional[str], env: Optional[Mapping[str, str]], **streams: Optional[int]
-) -> "subprocess.Popen[bytes]":
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(list(argv), cwd=cwd, env=env, start_new_session=True, **streams)  # type: ignore[call-overload,no-any-return]
 
 

@@ -34,7 +34,7 @@ _SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", 1031)
 _BURST = 8
 
 
-def open_pipe() -> "tuple[int, int]":
+def open_pipe() -> tuple[int, int]:
     """A pipe as large as the system allows, so that a burst does not stop its writer."""
     reader, writer = os.pipe()
     with suppress(OSError):

@@ -51,7 +51,9 @@ def effective(folder: str) -> Iterator[str]:
         with open(copy, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(kept)
     except OSError as error:
-        raise errors.ClientError(f"Remove {', '.join(dropped)} from {path}: {copy} cannot be written ({error}).") from error
+        raise errors.ClientError(
+            f"Remove {', '.join(dropped)} from {path}: {copy} cannot be written ({error})."
+        ) from error
     try:
         yield _FILTERED
     finally:

@@ -145,7 +145,8 @@ def get(
         user_entry_point = environment.user_entry_point if user_entry_point is None else user_entry_point
         args = environment.to_cmd_args() if args is None else args
         env_vars = environment.to_env_vars() if env_vars is None else env_vars
-    return runner_class(user_entry_point or "", args, env_vars, extra_opts)
+    made: Runner = runner_class(user_entry_point or "", args, env_vars, extra_opts)
+    return made
 
 
 def _runner_class(identifier: Any) -> Any:

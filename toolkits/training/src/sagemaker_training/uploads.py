@@ -22,7 +22,7 @@ def main(folder: str, destination: str) -> None:
     logs.configure(environment.DEFAULT_LOG_LEVEL)
     temporary = os.path.join(folder, TMP_DIR_NAME)
     watcher = Watcher(folder, temporary)
-    copies: "queue.Queue[Optional[Tuple[str, str]]]" = queue.Queue()
+    copies: queue.Queue[Optional[Tuple[str, str]]] = queue.Queue()
     uploader = threading.Thread(target=_upload_all, args=(copies, destination))
     uploader.start()
     poll = select.poll()
@@ -39,7 +39,7 @@ def main(folder: str, destination: str) -> None:
     uploader.join()
 
 
-def _copy(path: str, folder: str, temporary: str, copies: "queue.Queue[Optional[Tuple[str, str]]]") -> None:
+def _copy(path: str, folder: str, temporary: str, copies: queue.Queue[Optional[Tuple[str, str]]]) -> None:
     """Keeps the file as it is now: the script may write it again while it waits for its upload."""
     name = os.path.relpath(path, folder)
     copy = os.path.join(temporary, f"{time.time_ns()}.{name.replace(os.sep, '_')}")
@@ -51,7 +51,7 @@ def _copy(path: str, folder: str, temporary: str, copies: "queue.Queue[Optional[
     copies.put((copy, name))
 
 
-def _upload_all(copies: "queue.Queue[Optional[Tuple[str, str]]]", destination: str) -> None:
+def _upload_all(copies: queue.Queue[Optional[Tuple[str, str]]], destination: str) -> None:
     """One at a time, in order. An error costs that file its upload, not the job."""
     client: Any = None
     bucket, prefix = aws.split(destination)
