@@ -130,11 +130,12 @@ def _header(table: Table, form: Form, number: int, line: str) -> tuple[str, ...]
     unknown = [part for part in fields if part not in form.columns]
     for part in unknown:
         table.fault(number, f"unknown column {part!r}", nearest(part, form.columns))
-    for column in form.columns:
-        if fields.count(column) > 1:
-            table.fault(number, f"column {column} is given twice", "keep one")
-        elif column not in fields and not unknown:
-            table.fault(number, f"column {column} is missing", f"the header is {_shown(form)}")
+    twice = [column for column in form.columns if fields.count(column) > 1]
+    for column in twice:
+        table.fault(number, f"column {column} is given twice", "keep one")
+    missing = [column for column in form.columns if column not in fields]
+    if missing and not unknown and not twice:
+        table.fault(number, f"column {missing[0]} is missing", f"the header is {_shown(form)}")
     if len(fields) != 2:
         return None
     if tuple(fields) != form.columns[::-1]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from slipway import tables
 from slipway.emulator import s3
+from slipway.emulator.layout import open_to_all
 from slipway.engine.docker import Mount
 from slipway.errors import Fault, InputError, nearest
 from slipway.files import naming_full_disk
@@ -90,6 +91,7 @@ class ChannelStore:
         try:
             if path is None:
                 s3.download(channel.location, target, self.s3_endpoint)
+                open_to_all(target)
                 return target
             if path.is_dir():
                 return path.resolve()
@@ -97,6 +99,7 @@ class ChannelStore:
             with naming_full_disk(target):
                 target.mkdir(parents=True)
                 shutil.copyfile(path, target / path.name)
+            open_to_all(target)
             return target
         except InputError as error:
             faults += [Fault(f"channel {channel.name}: {error.message}", error.fix), *error.faults]

@@ -59,6 +59,7 @@ class HostFolders:
         """Make the folders. An image may run as any user, so all may write, as in a folder of their own."""
         for folder in (self.config, self.root / "input" / "data", self.model, self.output_data):
             folder.mkdir(parents=True)
+        open_to_all(self.root)
         for folder in (self.root / "input", self.model, self.root / "output", self.output_data):
             folder.chmod(0o777)
 
@@ -130,6 +131,14 @@ def copy_source(source: Path, target: Path, *, leave_out: Path) -> None:
 
     with naming_full_disk(target):
         shutil.copytree(source, target, ignore=inside)
+    open_to_all(target)
+    target.chmod(0o777)  # toolkits build packages there
+
+
+def open_to_all(folder: Path) -> None:
+    """Let every user read a folder that Slipway filled: an image may run as any."""
+    for path in (folder, *_tree(folder)):
+        path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o444))
 
 
 def failure_text(path: Path) -> str:
@@ -141,10 +150,12 @@ def failure_text(path: Path) -> str:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
-    with os.fdopen(handle, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
             return ""
-        return stream.read(FAILURE_CHARACTERS * 4).decode("utf-8", "replace")[:FAILURE_CHARACTERS]
+        return os.read(handle, FAILURE_CHARACTERS * 4).decode("utf-8", "replace")[:FAILURE_CHARACTERS]
+    finally:
+        os.close(handle)
 
 
 def pack(folders: Sequence[Path], target: Path) -> list[str]:
@@ -155,7 +166,10 @@ def pack(folders: Sequence[Path], target: Path) -> list[str]:
     merged: dict[str, Path] = {}
     for folder in folders:
         for path in sorted(_tree(folder)):
-            merged[path.relative_to(folder).as_posix()] = path
+            name = path.relative_to(folder).as_posix()
+            if _is_folder(merged.get(name)) and not _is_folder(path):
+                merged = {other: kept for other, kept in merged.items() if not other.startswith(f"{name}/")}
+            merged[name] = path
     notes: list[str] = []
     if not merged:
         target.unlink(missing_ok=True)
@@ -174,6 +188,10 @@ def pack(folders: Sequence[Path], target: Path) -> list[str]:
     finally:
         part.unlink(missing_ok=True)
     return notes
+
+
+def _is_folder(path: Path | None) -> bool:
+    return path is not None and path.is_dir() and not path.is_symlink()
 
 
 def _tree(folder: Path) -> list[Path]:

@@ -76,7 +76,7 @@ def _changes(known_by: str) -> list[tuple[str, Callable[[str], str]]]:
         ("the number is no plain decimal one (its sign, exponent, nan or inf)", replacing(_VALUE, "1.0")),
         ("the name is printed in other letters", replacing(rf"(?i){word_itself}", lambda found: known_by)),
         ("colour codes stand in the line", replacing(r"\x1b\[[0-9;]*m", "")),
-        ("the number follows without a blank", replacing(r"([:=])(?=\S)", r"\1 ")),
+        ("blanks stand otherwise around the separator", replacing(r"\s*([:=])\s*", r"\1 ")),
         ("blanks stand around the separator", replacing(r"\s*([:=])\s*", r"\1")),
         ("the separator is = and not :", replacing(r"\s*=\s*", ": ")),
         ("the separator is : and not =", replacing(r":\s*", "=")),

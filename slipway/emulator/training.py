@@ -63,13 +63,14 @@ def run_training(
         data = ChannelStore(work / "channels", s3_endpoint).mounts(job.channels)
         folders = {name: _prepare(job, name, work / name, output) for name in job.host_names()}
         meter = Meter(job.metrics, on_metric)
+        notes: list[str] = []
         started = time.monotonic()
         with engine.run() as run:
-            hosts = _start_hosts(job, run, folders, data, output)
+            hosts = _start_hosts(job, run, folders, data, output, notes)
             follower = Follower(job, hosts, meter, on_line, stop_when)
             follower.follow()
         _take_over(work, engine, job.image)
-        result = _gather(job, follower, output, time.monotonic() - started)
+        result = _gather(job, follower, output, time.monotonic() - started, notes)
     if result.stopped_by == "Ctrl-C":
         raise JobInterrupted(result)
     return result
@@ -121,7 +122,12 @@ def _prepare(job: TrainingJob, host: str, root: Path, output: Path) -> HostFolde
 
 
 def _start_hosts(
-    job: TrainingJob, run: Run, folders: Mapping[str, HostFolders], data: Sequence[Mount], output: Path
+    job: TrainingJob,
+    run: Run,
+    folders: Mapping[str, HostFolders],
+    data: Sequence[Mount],
+    output: Path,
+    notes: list[str],
 ) -> list[Host]:
     shared = [*data, *job.mounts]
     if job.checkpoints is not None:
@@ -149,11 +155,11 @@ def _start_hosts(
             shm_bytes=job.shm_bytes,
             ulimits=_ULIMITS,
         )
-        hosts.append(Host(name, own, *_start(run, spec), logs / f"{name}.log"))
+        hosts.append(Host(name, own, *_start(run, spec, notes), logs / f"{name}.log"))
     return hosts
 
 
-def _start(run: Run, spec: ContainerSpec) -> tuple[Container, Iterator[tuple[str, bytes]]]:
+def _start(run: Run, spec: ContainerSpec, notes: list[str]) -> tuple[Container, Iterator[tuple[str, bytes]]]:
     """Start a container, its output already followed."""
     container = run.create(spec)
     output = container.attach()
@@ -161,7 +167,8 @@ def _start(run: Run, spec: ContainerSpec) -> tuple[Container, Iterator[tuple[str
         container.start()
     except LimitsRefused:
         container.remove()
-        return _start(run, replace(spec, ulimits=()))
+        notes.append(f"{spec.name} has the engine's own limits (nofile, memlock, …): the engine may not raise them")
+        return _start(run, replace(spec, ulimits=()), notes)
     return container, output
 
 
@@ -177,7 +184,7 @@ def _environment(job: TrainingJob) -> dict[str, str]:
     }
 
 
-def _gather(job: TrainingJob, follower: Follower, output: Path, seconds: float) -> TrainingResult:
+def _gather(job: TrainingJob, follower: Follower, output: Path, seconds: float, notes: list[str]) -> TrainingResult:
     """Say how the job ended, and pack what it left."""
     hosts = [
         HostResult(host.name, host.exit.code, host.exit.out_of_memory, host.log) for host in follower.hosts if host.exit
@@ -189,7 +196,7 @@ def _gather(job: TrainingJob, follower: Follower, output: Path, seconds: float) 
         texts = [layout.failure_text(host.folders.failure) for host in follower.hosts if host.name == failed.name]
         failure = "AlgorithmError: " + (texts[0] or f"Exit Code: {failed.exit_code}")
     model, artefacts = output / "model.tar.gz", output / "output.tar.gz"
-    notes = layout.pack([host.folders.model for host in follower.hosts], model)
+    notes += layout.pack([host.folders.model for host in follower.hosts], model)
     notes += layout.pack([host.folders.output_data for host in follower.hosts], artefacts)
     notes += [f"{host.name} ran out of memory" for host in hosts if host.out_of_memory]
     return TrainingResult(

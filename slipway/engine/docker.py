@@ -1,12 +1,14 @@
 """The Docker engine behind a small typed interface: containers, networks, logs as bytes.
 
-Everything belongs to a `Run`. A run's containers and networks carry the label `slipway.run=<id>` and are gone when its
-`with` block ends, also after an exception or Ctrl-C. The id is random, so two runs never meet.
+Everything belongs to a `Run`. A run's containers and networks carry its id as a label and are gone when its `with`
+block ends, also after an exception or Ctrl-C. The id is random, so two runs never meet. A second label names the
+process, so that what a killed one left behind can be told from what is in use.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import signal
 import threading
@@ -18,6 +20,7 @@ from typing import Any
 from slipway.errors import EngineError, NotFoundError
 
 LABEL = "slipway.run"
+OWNER = "slipway.pid"
 
 LONGEST_LINE = 1 << 20
 """Bytes after which a line without a line feed is handed on in parts, so that memory stays bounded."""
@@ -142,11 +145,14 @@ class Run:
     id: str
     _api: Any
 
+    def _labels(self) -> dict[str, str]:
+        return {LABEL: self.id, OWNER: str(os.getpid())}
+
     def network(self) -> str:
         """Make a bridge network on which containers find each other by alias. Returns its name."""
         name = f"slipway-{self.id}"
         with uninterrupted(), _speaking("make a network"):
-            self._api.create_network(name, driver="bridge", labels={LABEL: self.id}, check_duplicate=True)
+            self._api.create_network(name, driver="bridge", labels=self._labels(), check_duplicate=True)
         return name
 
     def create(self, spec: ContainerSpec) -> Container:
@@ -173,7 +179,7 @@ class Run:
                 environment=dict(spec.environment),
                 hostname=spec.hostname or None,
                 user=spec.user or None,
-                labels={LABEL: self.id},
+                labels=self._labels(),
                 name=name,
                 host_config=host,
                 networking_config=api.create_networking_config(network) if network else None,
@@ -224,12 +230,12 @@ class Engine:
                 with contextlib.suppress(NotFound):
                     self._api.remove_network(network["Id"])
 
-    def runs(self) -> frozenset[str]:
-        """The ids of runs that have something in the engine."""
+    def runs(self) -> dict[str, int]:
+        """The runs that have something in the engine: their ids, and the ids of the processes that made them."""
         with _speaking("list what runs made"):
             made = [*self._api.containers(all=True, filters={"label": LABEL})]
             made += self._api.networks(filters={"label": LABEL})
-        return frozenset(item["Labels"][LABEL] for item in made)
+        return {item["Labels"][LABEL]: int(item["Labels"].get(OWNER, 0)) for item in made}
 
     def image(self, reference: str) -> dict[str, Any]:
         """The engine's description of an image. Raises NotFoundError when it does not have it."""

@@ -1,0 +1,108 @@
+"""Input channels: limits of the service, and where data comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import botocore.session
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slipway.emulator import channels
+from slipway.emulator.channels import Channel, ChannelStore
+from slipway.errors import InputError
+
+
+def read(folder: Path, *rows: tuple[str, str]) -> channels.Channels:
+    path = folder / "inputs.tsv"
+    path.write_text("".join(f"{name}\t{location}\n" for name, location in (("channel_name", "data_location"), *rows)))
+    return channels.read(path)
+
+
+def faults(folder: Path, *rows: tuple[str, str]) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read(folder, *rows)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_locations_of_every_kind(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    found = read(tmp_path, ("near", "data"), ("abs", str(tmp_path)), ("url", f"file://{tmp_path}"), ("s3", "s3://b/p"))
+    assert found.warnings == ()
+    assert [channel.location for channel in found.channels] == [
+        str(tmp_path / "data"),
+        str(tmp_path),
+        f"file://{tmp_path}",
+        "s3://b/p",
+    ]
+    assert [channel.path for channel in found.channels] == [tmp_path / "data", tmp_path, tmp_path, None]
+
+
+@pytest.mark.parametrize(
+    ("location", "what", "fix"),
+    [
+        ("nowhere", "does not exist", "relative to the file's folder"),
+        ("file:///no/where", "/no/where does not exist", "correct the location"),
+        ("file://data", "is not absolute", "write file:///data"),
+        ("s3:///key", "names no bucket", "s3://BUCKET/PREFIX"),
+        ("s3://" + "b" * 1020, "names no bucket", "1024 characters"),
+        ("S3://b/k", "unknown kind of location", "did you mean s3"),
+        ("gs://b/k", "unknown kind of location", "s3"),
+        ("https://host/x", "unknown kind of location", "file"),
+    ],
+)
+def test_a_bad_location_is_named(tmp_path: Path, location: str, what: str, fix: str) -> None:
+    (found,) = faults(tmp_path, ("train", location))
+    assert found.startswith(f"{tmp_path / 'inputs.tsv'}:2: channel train: ")
+    assert what in found and fix in found
+
+
+def test_every_fault_at_once(tmp_path: Path) -> None:
+    found = faults(tmp_path, ("tr ain", "s3://b"), ("a", "nowhere"), ("b", "s3://b"), ("b", "s3://c"))
+    assert [text.split(":")[1] for text in found] == ["2", "3", "5"]
+
+
+def test_twenty_channels_and_no_more(tmp_path: Path) -> None:
+    rows = [(f"c{number}", "s3://b") for number in range(21)]
+    assert len(read(tmp_path, *rows[:20]).channels) == 20
+    assert "21 channels" in faults(tmp_path, *rows)[0]
+
+
+def test_a_header_alone_is_warned_of(tmp_path: Path) -> None:
+    found = read(tmp_path)
+    assert found.channels == ()
+    assert "names no channel" in str(found.warnings[0])
+
+
+def test_the_limits_are_those_of_the_service_model() -> None:
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    name = model.shape_for("ChannelName")
+    assert name.metadata["max"] == 64
+    assert f"{name.metadata['pattern']}" == r"[A-Za-z0-9\.\-_]+"
+    assert model.shape_for("InputDataConfig").metadata["max"] == channels.MOST
+
+
+@given(st.text(min_size=1, max_size=70))
+def test_a_name_is_taken_when_the_service_takes_it(name: str) -> None:
+    allowed = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_")
+    assert bool(channels.NAME.fullmatch(name)) == (set(name) <= allowed and len(name) <= 64)
+
+
+def test_mounts_are_read_only_and_named_after_the_channel(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "file.csv").write_text("1,2")
+    store = ChannelStore(tmp_path / "store", None)
+    folder, single = store.mounts(
+        [Channel("train", str(tmp_path / "data")), Channel("test", str(tmp_path / "file.csv"))]
+    )
+    assert (folder.source, folder.target, folder.read_only) == (tmp_path / "data", "/opt/ml/input/data/train", True)
+    assert (single.target, single.read_only) == ("/opt/ml/input/data/test", True)
+    assert [path.name for path in single.source.iterdir()] == ["file.csv"]
+
+
+def test_every_channel_that_is_gone_is_named(tmp_path: Path) -> None:
+    store = ChannelStore(tmp_path / "store", None)
+    with pytest.raises(InputError) as caught:
+        store.mounts([Channel("a", str(tmp_path / "x")), Channel("b", str(tmp_path / "y"))])
+    assert [fault.what.split(":")[0] for fault in caught.value.faults] == ["channel a", "channel b"]

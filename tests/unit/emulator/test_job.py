@@ -1,0 +1,103 @@
+"""A job against the limits of the service."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import botocore.session
+import pytest
+
+from slipway.emulator import job
+from slipway.emulator.channels import Channel
+from slipway.emulator.job import TrainingJob
+from slipway.emulator.metrics import MetricDefinition
+from slipway.errors import InputError
+
+JOB = TrainingJob(image="x")
+
+
+def faults(**changes: object) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        job.check(replace(JOB, **changes))  # type: ignore[arg-type]
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_what_fits_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    job.check(JOB)
+    job.check(
+        replace(
+            JOB,
+            name="a" * 63,
+            hosts=2,
+            hyperparameters={f"h{n}": "v" for n in range(99)} | {"k" * 256: "v" * 2498},
+            environment={f"e{n}": "v" for n in range(99)} | {"E" * 512: "v" * 512},
+            channels=tuple(Channel(str(n), "s3://b") for n in range(20)),
+            metrics=tuple(MetricDefinition(str(n), "(x)") for n in range(40)),
+            source=tmp_path,
+            entry="train.py",
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"name": "a_b"}, "job name"),
+        ({"name": "a" * 64}, "job name"),
+        ({"name": "-a"}, "job name"),
+        ({"hosts": 0}, "0 hosts"),
+        ({"time_limit": 0.0}, "time limit"),
+        ({"hyperparameters": {f"h{n}": 1 for n in range(101)}}, "101 hyperparameters"),
+        ({"hyperparameters": {"k" * 257: 1}}, "a key has 1 to 256"),
+        ({"hyperparameters": {"k": "v" * 2499}}, "2501 characters"),
+        ({"hyperparameters": {"k": "a\nb"}, "raw_hyperparameters": True}, "on one line"),
+        ({"environment": {"1a": ""}}, "'1a'"),
+        ({"environment": {"a-b": ""}}, "'a-b'"),
+        ({"environment": {"a": "v" * 513}}, "513 characters"),
+        ({"channels": tuple(Channel(str(n), "s3://b") for n in range(21))}, "21 channels"),
+        ({"metrics": tuple(MetricDefinition(str(n), "(x)") for n in range(41))}, "41 metric definitions"),
+        ({"arguments": ("a",) * 101}, "100 words"),
+        ({"entrypoint": ("a" * 257,)}, "256 characters"),
+        ({"entry": "train.py"}, "has no source folder"),
+        ({"source": Path("/no/where"), "entry": "train.py"}, "/no/where: the source folder does not exist"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes: dict[str, object], what: str) -> None:
+    (found,) = faults(**changes)
+    assert what in found
+
+
+def test_a_missing_entry_names_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "main.py").touch()
+    assert "it holds: main.py" in faults(source=tmp_path, entry="train.py")[0]
+
+
+def test_a_secret_that_is_too_long_is_not_shown() -> None:
+    assert "hunter2" not in faults(environment={"TOKEN": "hunter2" * 100})[0]
+
+
+def test_all_faults_at_once() -> None:
+    assert len(faults(name="_", hosts=0, environment={"1": ""}, hyperparameters={"": 1})) == 4
+
+
+def test_the_limits_are_those_of_the_service_model() -> None:
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    for shape, limit in (
+        ("TrainingJobName", 63),
+        ("HyperParameters", 100),
+        ("HyperParameterKey", 256),
+        ("HyperParameterValue", 2500),
+        ("TrainingEnvironmentMap", 100),
+        ("TrainingEnvironmentKey", 512),
+        ("TrainingEnvironmentValue", 512),
+    ):
+        assert model.shape_for(shape).metadata["max"] == limit, shape
+
+
+def test_new_names_are_names_and_differ() -> None:
+    names = {job.new_name() for _ in range(20)}
+    assert len(names) == 20
+    for name in names:
+        job.check(replace(JOB, name=name))
