@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from invoke.context import Context
 from invoke.tasks import task
 
@@ -121,7 +123,7 @@ def push(
         "processor": "cpu (default) | gpu",
         "python": "3.11 or py311",
         "region": "AWS region",
-        "registry": "host of the registry",
+        "host": "of the registry, where several have it",
         "digest": "HOST/REPOSITORY@sha256:… instead of the tag",
         **_JSON,
     }
@@ -134,14 +136,14 @@ def image_uri(
     processor: str = "cpu",
     python: str | None = None,
     region: str | None = None,
-    registry: str | None = None,
+    host: str | None = None,
     digest: bool = False,
     json: bool = False,
 ) -> None:
     """Print the URI of a pushed image: the value of image_uri."""
     from slipway.commands import publish
 
-    publish.image_uri(framework, scope, version, processor, python, region, registry, digest, json)
+    publish.image_uri(framework, scope, version, processor, python, region, host, digest, json)
 
 
 @task(help={"stop": "end it; what was pushed stays", **_JSON})
@@ -217,3 +219,38 @@ def run(
             hosts=hosts,
         ),
     )
+
+
+@task(
+    iterable=["check"],
+    help={
+        **SELECTORS,
+        "image": "any image of the engine, whoever built it, instead of selectors",
+        "check": "only this check or group, with what it needs; may be repeated; files no verdict",
+        "force": "run the checks although this image has their verdict",
+        "junit": "write JUnit XML to this file",
+        **_JSON,
+    },
+)
+@selecting
+def verify(
+    c: Context,
+    selector: Selector,
+    image: str | None = None,
+    check: Sequence[str] = (),
+    force: bool = False,
+    junit: str | None = None,
+    json: bool = False,
+) -> None:
+    """Prove images against the contract, and file the verdicts."""
+    from slipway.commands import verify as proving
+
+    proving.verify(selector, image, check, force, junit, json)
+
+
+@task(help={"kind": "training", "markdown": "as a Markdown document", **_JSON})
+def checks(c: Context, kind: str | None = None, markdown: bool = False, json: bool = False) -> None:
+    """Show the register of checks: what each is for, and how to mend it."""
+    from slipway.commands import verify as proving
+
+    proving.checks(kind, markdown, json)

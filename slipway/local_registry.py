@@ -11,12 +11,13 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from slipway import process
 from slipway.errors import ProgramError, RegistryError, SlipwayError
-from slipway.files import canonical_json, write_whole
+from slipway.files import canonical_json, locked, write_whole
 from slipway.registry import Registry
 
 PROGRAMS = ("docker-registry", "registry")
@@ -51,23 +52,16 @@ def running(state: Path) -> LocalRegistry | None:
 
 
 def ensure(state: Path, *, image: str = IMAGE) -> tuple[LocalRegistry, bool]:
-    """The project's registry, started if need be, and whether it was. Raises RegistryError when it cannot be."""
-    found = running(state)
-    if found is not None:
-        return found, False
-    stop(state)
-    folder = _folder(state)
-    (folder / "data").mkdir(parents=True, exist_ok=True)
-    host = f"127.0.0.1:{_free_port(_remembered(state))}"
-    program = next((path for path in map(process.find, PROGRAMS) if path), None)
-    started = _start_program(program, host, folder) if program else _start_container(host, folder, image)
-    write_whole(folder / "running.json", canonical_json(asdict(started)))
-    try:
-        _await_answer(started, state)
-    except BaseException:
+    """The project's registry, started if need be, and whether it was. Raises RegistryError when it cannot be.
+
+    `image` is what it runs as where no program is installed.
+    """
+    with locked(_folder(state) / "start.lock"):
+        found = running(state)
+        if found is not None:
+            return found, False
         stop(state)
-        raise
-    return started, True
+        return _start(state, image), True
 
 
 def stop(state: Path) -> LocalRegistry | None:
@@ -83,7 +77,23 @@ def stop(state: Path) -> LocalRegistry | None:
         if not _ended(found, state):
             os.kill(found.pid, signal.SIGKILL)
             _ended(found, state)
+    _happens(lambda: _is_free(_address(found.host)[1]), within=1.0)
     return found
+
+
+def _start(state: Path, image: str) -> LocalRegistry:
+    folder = _folder(state)
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    host = f"127.0.0.1:{_free_port(_remembered(state))}"
+    program = next((path for path in map(process.find, PROGRAMS) if path), None)
+    started = _start_program(program, host, folder) if program else _start_container(host, folder, image)
+    write_whole(folder / "running.json", canonical_json(asdict(started)))
+    try:
+        _await_answer(started, state)
+    except BaseException:
+        stop(state)
+        raise
+    return started
 
 
 def _folder(state: Path) -> Path:
@@ -127,12 +137,15 @@ def _answers(host: str) -> bool:
 
 def _free_port(before: LocalRegistry | None) -> int:
     """The port it had before, so that URIs on record stay true, else the first free one."""
-    candidates: list[int] = [int(before.host.rpartition(":")[2])] if before else []
-    candidates += PORTS
-    for port in candidates:
-        if _is_free(port):
+    if before is not None:
+        port = _address(before.host)[1]
+        # The system may still be closing the socket of one that has just died.
+        if _happens(lambda: _is_free(port), within=1.0):
             return port
-    raise RegistryError(f"no port between {PORTS.start} and {PORTS.stop - 1} is free for a local registry")
+    free = next((port for port in PORTS if _is_free(port)), None)
+    if free is None:
+        raise RegistryError(f"no port from {PORTS.start} to {PORTS.stop - 1} is free for a local registry")
+    return free
 
 
 def _is_free(port: int) -> bool:
@@ -168,23 +181,22 @@ def _start_container(host: str, folder: Path, image: str) -> LocalRegistry:
 
 
 def _await_answer(started: LocalRegistry, state: Path) -> None:
-    until = time.monotonic() + _START_LIMIT
-    while time.monotonic() < until:
-        if not _is_alive(started, state):
-            break
-        with contextlib.suppress(OSError), socket.create_connection(_address(started.host), timeout=1.0):
-            if _answers(started.host):
-                return
-        time.sleep(0.02)
-    raise RegistryError(
-        f"the local registry ({started.kind}) does not answer at {started.host}{_last_words(state)}",
-        fix=f"see {_folder(state) / 'registry.log'}",
-    )
+    _happens(lambda: _answers(started.host) or not _is_alive(started, state), within=_START_LIMIT)
+    if not _answers(started.host):
+        raise RegistryError(
+            f"the local registry ({started.kind}) does not answer at {started.host}{_last_words(state)}",
+            fix=f"see {_folder(state) / 'registry.log'}",
+        )
 
 
 def _ended(found: LocalRegistry, state: Path) -> bool:
-    until = time.monotonic() + _STOP_LIMIT
-    while _is_alive(found, state):
+    return _happens(lambda: not _is_alive(found, state), within=_STOP_LIMIT)
+
+
+def _happens(condition: Callable[[], bool], *, within: float) -> bool:
+    """Whether a condition becomes true within so many seconds; for what tells nobody when it does."""
+    until = time.monotonic() + within
+    while not condition():
         if time.monotonic() > until:
             return False
         time.sleep(0.02)

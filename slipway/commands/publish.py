@@ -13,6 +13,7 @@ from slipway.records import Build, Records
 
 if TYPE_CHECKING:
     from slipway.release.config import EcrRegistry, OciRegistry, ReleaseConfig
+    from slipway.release.push import Pushed
     from slipway.spec.model import Image
     from slipway.spec.select import Selector
 
@@ -55,11 +56,11 @@ def push(selector: Selector, registry: str | None, number: str | None, json: boo
             console.note(f"pushing {build.image}")
             targets = [one for found in wanted[build.image] for one in destinations.of(found, settings)]
             targets = targets or [destinations.loopback(settings, console.note)]
-            done += pusher.push(build, release.repository(build.repository), targets, number=exactly)
-        rows = [
-            (one.record.uri, one.record.manifest_digest, one.sent / 1e6, "pushed" if one.new else "already there")
-            for one in done
-        ]
+            pushed = pusher.push(build, release.repository(build.repository), targets, number=exactly)
+            for one in pushed:
+                console.note(f"  {one.record.uri}: {_state(one)}")
+            done += pushed
+        rows = [(one.record.uri, one.record.manifest_digest, one.sent / 1e6, _state(one)) for one in done]
         console.table(("image", "digest", "MB sent", "state"), rows)
         console.result([{**asdict(one.record), "bytes_sent": one.sent, "new": one.new} for one in done])
 
@@ -71,7 +72,7 @@ def image_uri(
     processor: str,
     python: str | None,
     region: str | None,
-    registry: str | None,
+    host: str | None,
     digest: bool,
     json: bool,
 ) -> None:
@@ -89,12 +90,12 @@ def image_uri(
             processor=processor,
             python=python,
             region=region,
-            registry=registry,
+            registry=host,
         )
         chosen = found[0]
         elsewhere = [push.uri for push in found[1:] if push.tag == chosen.tag]
-        if elsewhere and not region and not registry:
-            console.note(f"the same image is also at {', '.join(elsewhere)}; choose with --region or --registry")
+        if elsewhere and not region and not host:
+            console.note(f"the same image is also at {', '.join(elsewhere)}; choose with --region or --host")
         console.say(lookup.by_digest(chosen) if digest else chosen.uri)
         console.result({**asdict(chosen), "digest_uri": lookup.by_digest(chosen)})
 
@@ -114,6 +115,10 @@ def registry(stop: bool, json: bool) -> None:
             f"{'started' if started else 'running'}: {found.host} ({found.kind}); to stop it: invoke registry --stop"
         )
         console.result({"host": found.host, "running": True})
+
+
+def _state(pushed: Pushed) -> str:
+    return "pushed" if pushed.new else "already there"
 
 
 def _newest_builds(records: Records, images: Sequence[Image]) -> list[Build]:
@@ -153,14 +158,14 @@ def _number(given: str | None, images: int) -> int | None:
 
 
 def _progress(console: Console) -> Callable[[int, int], None]:
-    """Says how far an upload is: at each tenth, so that a log stays short."""
-    shown = -1
+    """Says how far an upload is, at each quarter, so that a log stays short."""
+    last = 0
 
     def show(sent: int, total: int) -> None:
-        nonlocal shown
-        tenth = sent * 10 // total if total else 0
-        if tenth != shown:
-            shown = tenth
+        nonlocal last
+        quarter = sent * 4 // total if total else 0
+        if quarter > last:
             console.note(f"  sent {sent / 1e6:.1f} of {total / 1e6:.1f} MB")
+        last = quarter  # falls back when the next upload begins
 
     return show

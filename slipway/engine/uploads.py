@@ -13,7 +13,7 @@ from typing import Any
 
 from slipway.engine.docker import Engine, uninterrupted
 from slipway.errors import AuthError, EngineError, NotFoundError, RegistryError, SlipwayError, TagConflictError
-from slipway.registry import Credentials, login_command
+from slipway.registry import Credentials, is_loopback, login_command
 
 Progress = Callable[[int, int], None]
 """Called with bytes sent and bytes known to be sent in all."""
@@ -122,4 +122,7 @@ def _failure(said: str, host: str, repository: str) -> SlipwayError:
         return RegistryError(f"there is no repository {target}: {said}", fix="create it, or check its name and region")
     if _REFUSED.search(said):
         return AuthError(f"{host} refused the push to {repository}: {said}", fix=login_command(host))
-    return RegistryError(f"the push to {target} failed: {said}", fix="push again; layers that arrived are kept")
+    fix = "push again; layers that arrived are kept"
+    if is_loopback(host) and "connection refused" in said:
+        fix = "is the engine on another machine? Then name a registry that it can reach in release.yml"
+    return RegistryError(f"the push to {target} failed: {said}", fix=fix)

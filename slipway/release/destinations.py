@@ -101,11 +101,12 @@ def loopback(settings: Settings, note: Note) -> Destination:
 def engine_login(host: str, environment_config: Path | None) -> Credentials | None:
     """What `docker login` left for a registry, in its file or in a credential helper; None without a login."""
     from docker import auth
+    from docker.credentials.errors import StoreError
     from docker.errors import DockerException
 
     try:
         found = auth.load_config(str(environment_config) if environment_config else None).resolve_authconfig(host)
-    except DockerException as error:
+    except (DockerException, StoreError) as error:
         raise AuthError(f"the login for {host} cannot be read: {error}", fix=login_command(host)) from None
     given = {key.lower(): value for key, value in (found or {}).items() if value}
     if not given:

@@ -7,16 +7,15 @@ interrupted is taken up by the next push of the same image.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from pathlib import Path
 
 from slipway.engine.docker import Engine
 from slipway.engine.uploads import Progress, upload
 from slipway.errors import Fault, NotProvedError, RegistryError, SlipwayError, TagConflictError, VerifyError
+from slipway.files import locked
 from slipway.records import Build, Push, Records
 from slipway.registry import Manifest, Registry
 from slipway.release import tags
@@ -53,7 +52,9 @@ class Pusher:
         the registries raise; the message then says which of them have the image.
         """
         require_proof(build, self.records, self.suite_hash)
-        with locked(self.records.state / "push.lock", self.note):
+        with locked(
+            self.records.state / "push.lock", lambda: self.note("another push is running here; waiting for it")
+        ):
             steps = _plan(build, self._survey(build, repository, destinations), number)
             done: list[Pushed] = []
             try:
@@ -190,21 +191,6 @@ def require_proof(build: Build, records: Records, suite_hash: str) -> None:
     else:
         why = "was never verified"
     raise NotProvedError(f"{build.image} {why} ({build.config_digest})", fix=f"run `{command}`")
-
-
-@contextlib.contextmanager
-def locked(path: Path, note: Callable[[str], None]) -> Iterator[None]:
-    """Let one push at a time use this state folder; the lock goes with the process that holds it."""
-    import fcntl
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            note("another push is running here; waiting for it")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def _plan(build: Build, sites: Sequence[Site], number: int | None) -> list[Step]:
