@@ -1,0 +1,123 @@
+"""Commands that prove images: verify, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slipway.commands.guard import command
+from slipway.errors import Fault, NotFoundError, SlipwayError, UsageError, VerifyError
+from slipway.spec.select import Selector
+
+if TYPE_CHECKING:
+    from slipway.console import Console
+    from slipway.engine.docker import Engine
+    from slipway.records import Records, Verdict
+    from slipway.settings import Settings
+    from slipway.verify.target import Target
+
+
+def verify(
+    selector: Selector,
+    image: str | None,
+    checks: Sequence[str],
+    force: bool,
+    junit: str | None,
+    json: bool,
+) -> None:
+    """Run the contract's checks over each image and file the verdicts. Raises VerifyError unless all passed."""
+    from slipway.engine.docker import Engine
+    from slipway.files import write_whole
+    from slipway.records import Records
+    from slipway.verify import contract, report
+    from slipway.verify.runner import Verifier
+
+    with command(json) as (settings, console):
+        records = Records(settings.state)
+        engine = Engine.connect(settings.environment)
+        targets = _targets(selector, image, settings, records, engine)
+        for kind in {target.kind for target in targets}:
+            contract.load(settings.project, kind).choose(checks)
+        verifier = Verifier(
+            project=settings.project, records=records, on_result=lambda result: console.note(report.line(result))
+        )
+        done: list[tuple[Verdict, bool]] = []
+        for target in targets:
+            with console.fold(f"verify {target.image}"):
+                verdict, run_now = verifier.verify(target, checks, force=force)
+            done.append((verdict, run_now))
+            _show(console, verdict, run_now)
+        if junit:
+            write_whole(Path(junit), report.junit([verdict for verdict, _ in done]))
+        console.result([report.document(verdict, run_now=run_now) for verdict, run_now in done])
+        _judge([verdict for verdict, _ in done], partly=bool(checks))
+
+
+def checks(kind: str | None, markdown: bool, json: bool) -> None:
+    """Show the register of checks."""
+    from dataclasses import asdict
+
+    from slipway.verify import contract, report
+
+    with command(json) as (settings, console):
+        kinds = contract.kinds(settings.project) if kind is None else [kind]
+        found = [contract.load(settings.project, kind) for kind in kinds]
+        console.result([{"kind": one.kind, **asdict(check)} for one in found for check in one.checks])
+        for one in found:
+            if markdown:
+                console.say(report.register(one).rstrip("\n"))
+            else:
+                rows = [(check.id, check.severity, check.reason) for check in one.checks]
+                console.table(("check", "severity", "reason"), rows, title=f"{one.kind} images")
+
+
+def _targets(
+    selector: Selector, image: str | None, settings: Settings, records: Records, engine: Engine
+) -> list[Target]:
+    """What is to be verified. Raises one error that tells of every selected image that is not there."""
+    from slipway.spec import load
+    from slipway.spec.select import select
+    from slipway.verify import target
+
+    if image is not None:
+        if selector.given or selector.everything:
+            raise UsageError("--image stands alone", fix="leave the selectors out")
+        return [target.of_reference(image, engine, records)]
+    found: list[Target] = []
+    missing: list[SlipwayError] = []
+    for cell in select(load.load(settings.project), selector):
+        try:
+            found.append(target.of_build(records.build_of(cell.id), engine))
+        except NotFoundError as error:
+            missing.append(error)
+    if len(missing) == 1:
+        raise missing[0]
+    if missing:
+        faults = [Fault(error.message, error.fix) for error in missing]
+        raise NotFoundError(f"{len(missing)} of the images are not there; nothing was verified", faults=faults)
+    return found
+
+
+def _show(console: Console, verdict: Verdict, run_now: bool) -> None:
+    from slipway.verify import report
+
+    if not run_now:
+        console.note(f"{verdict.image} was verified by these checks at {verdict.at}; not run again (--force runs them)")
+    report.show(console, verdict)
+
+
+def _judge(verdicts: Sequence[Verdict], *, partly: bool) -> None:
+    """Raise VerifyError when an image did not pass."""
+    from slipway.verify import report
+
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    if failed:
+        faults = [
+            Fault(f"{verdict.image}: {check.id}: {check.status}", check.fix)
+            for verdict in failed
+            for check in verdict.checks
+            if check.status in ("failed", "skipped")
+        ]
+        said = "; ".join(f"{verdict.image}: {report.summary(verdict.checks)}" for verdict in failed)
+        raise VerifyError(f"not proved: {said}", faults=faults, fix="mend it, build it again, verify it again")

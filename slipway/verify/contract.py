@@ -1,0 +1,139 @@
+"""The register of checks: one declarative file for each kind of image, tests/contract/<kind>.yml.
+
+A check's ID is `<group>.<name>`; the test function that makes it is called `test_<group>_<name>`, every dot and dash an
+underscore. Neither is there without the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from slipway import documents
+from slipway.documents import Document
+from slipway.errors import Fault, SpecError, UsageError, nearest
+from slipway.verify.suite import CHECKS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One promise that an image keeps. `needs`: checks without which this one can say nothing.
+
+    `severity`: `error` when a job on SageMaker fails or loses something without it, `policy` when only a promise of
+    this project is broken. Either fails a verdict.
+    """
+
+    id: str
+    severity: str
+    reason: str
+    source: str
+    fix: str
+    needs: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        return self.id.partition(".")[0]
+
+    @property
+    def function(self) -> str:
+        return function_of(self.id)
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The checks of one kind of image; each stands after those it needs. `groups`: their titles by name."""
+
+    kind: str
+    checks: tuple[Check, ...]
+    groups: dict[str, str]
+
+    def check(self, id: str) -> Check:
+        return next(check for check in self.checks if check.id == id)
+
+    def choose(self, wanted: Iterable[str]) -> tuple[Check, ...]:
+        """The checks named, and all that they need; every check when none is named.
+
+        A group's name stands for its checks. Raises UsageError for all unknown names at once.
+        """
+        names = list(wanted)
+        if not names:
+            return self.checks
+        known = {check.id for check in self.checks} | set(self.groups)
+        faults = [Fault(f"there is no check {name!r}", nearest(name, known)) for name in names if name not in known]
+        if faults:
+            raise UsageError(f"unknown checks of a {self.kind} image", faults=faults, fix="`invoke checks` shows them")
+        chosen: set[str] = set()
+        for check in reversed(self.checks):
+            if check.id in names or check.group in names or check.id in chosen:
+                chosen |= {check.id, *check.needs}
+        return tuple(check for check in self.checks if check.id in chosen)
+
+
+def function_of(id: str) -> str:
+    """The name of a check's test function."""
+    return "test_" + re.sub(r"[.-]", "_", id)
+
+
+def kinds(project: Path) -> list[str]:
+    """The kinds of images that have a contract."""
+    return sorted(path.stem for path in (project / CHECKS).glob("*.yml"))
+
+
+def load(project: Path, kind: str) -> Contract:
+    """Read a contract. Raises SpecError with every fault, UsageError for a kind that has none."""
+    from slipway.verify.schema import ContractFile
+
+    if kind not in kinds(project):
+        raise UsageError(f"there is no contract for {kind} images", fix=nearest(kind, kinds(project)))
+    document = documents.read(project / CHECKS / f"{kind}.yml", project)
+    parsed, faults = document.validate(ContractFile)
+    if parsed is None:
+        raise SpecError(f"{document.name} has faults", faults=faults)
+    checks = tuple(
+        Check(
+            id=part.id,
+            severity=part.severity,
+            reason=part.reason,
+            source=part.source,
+            fix=part.fix,
+            needs=tuple(part.needs),
+        )
+        for part in parsed.checks
+    )
+    faults = [*_order_faults(document, checks), *_group_faults(document, checks, parsed.groups)]
+    if parsed.kind != kind:
+        faults.append(document.fault(("kind",), f"kind is {parsed.kind!r}", f"the file's name says {kind}"))
+    if faults:
+        raise SpecError(f"{document.name} has faults", faults=faults)
+    return Contract(kind, checks, dict(parsed.groups))
+
+
+def _order_faults(document: Document, checks: tuple[Check, ...]) -> list[Fault]:
+    faults = []
+    seen: list[str] = []
+    for at, check in enumerate(checks):
+        if check.function in map(function_of, seen):
+            faults.append(document.fault(("checks", at, "id"), f"{check.id} is declared twice", "rename one"))
+        for number, need in enumerate(check.needs):
+            if need not in seen:
+                later = any(need == other.id for other in checks)
+                fix = "move it up" if later else nearest(need, seen)
+                what = f"{check.id} needs {need}, which {'comes later' if later else 'does not exist'}"
+                faults.append(document.fault(("checks", at, "needs", number), what, fix))
+        seen.append(check.id)
+    return faults
+
+
+def _group_faults(document: Document, checks: tuple[Check, ...], groups: dict[str, str]) -> list[Fault]:
+    faults = [
+        document.fault(
+            ("checks", at, "id"), f"{check.id}: there is no group {check.group!r}", nearest(check.group, groups)
+        )
+        for at, check in enumerate(checks)
+        if check.group not in groups
+    ]
+    used = {check.group for check in checks}
+    empty = [name for name in groups if name not in used]
+    return faults + [document.fault(("groups", name), f"group {name} has no check", "remove it") for name in empty]

@@ -1,0 +1,139 @@
+"""How pytest runs a contract: the checks asked for, in the contract's order, each blocked where what it needs failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from slipway.engine.docker import Engine
+from slipway.errors import DiskError, EngineError, Fault, Interrupted, SlipwayError, SpecError
+from slipway.records import CheckResult
+from slipway.verify.contract import Check, function_of
+
+_LONGEST = 4000
+
+
+class Verification:
+    """A pytest plugin that gathers one result for each of `checks`.
+
+    `known` are the IDs of every contract: a test function of another name is an error. What ends the whole run, because
+    it says nothing of the image (the engine died, the disk is full, Ctrl-C), is kept in `stopped_by`.
+    """
+
+    def __init__(
+        self, checks: Sequence[Check], known: Sequence[str], on_result: Callable[[CheckResult], None] = lambda _: None
+    ) -> None:
+        self.checks = tuple(checks)
+        self.results: dict[str, CheckResult] = {}
+        self.stopped_by: SlipwayError | None = None
+        self._known = {function_of(id): id for id in known}
+        self._on_result = on_result
+        self._blocked: dict[str, str] = {}
+        self._seconds = 0.0
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep the functions of the checks asked for, in their order."""
+        strange = [item for item in items if item.name not in self._known]
+        if strange:
+            self._refuse(
+                "test functions that no contract names",
+                [
+                    Fault(f"{item.name} is no check", "name it after an id, or move it out", item.location[0])
+                    for item in strange
+                ],
+            )
+        by_id = {self._known[item.name]: item for item in items}
+        missing = [check for check in self.checks if check.id not in by_id]
+        if missing:
+            self._refuse(
+                "checks without a test function",
+                [Fault(f"{check.id} has none", f"write `def {check.function}`") for check in missing],
+            )
+        items[:] = [by_id[check.id] for check in self.checks]
+
+    def _refuse(self, what: str, faults: list[Fault]) -> None:
+        self.stopped_by = SpecError(what, faults=faults)
+        raise pytest.UsageError(str(self.stopped_by))
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Leave a check out when one that it needs did not pass."""
+        check = self._check(item)
+        for need in check.needs:
+            if need in self._blocked:
+                self._blocked[check.id] = self._blocked[need]
+                break
+            result = self.results.get(need)
+            if result is None or result.status != "passed":
+                self._blocked[check.id] = need
+                break
+        if check.id in self._blocked:
+            pytest.skip(f"blocked by {self._blocked[check.id]}")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Iterator[None]:  # the report, as wrappers hand it on
+        report: Any = yield
+        check = self._check(item)
+        self._seconds += call.duration
+        error = call.excinfo.value if call.excinfo else None
+        if isinstance(error, SlipwayError) and _says_nothing_of_the_image(error):
+            self.stopped_by = error
+            item.session.shouldstop = str(error)
+        elif call.when == "call" or error is not None:
+            self._file(check, report, error)
+        if call.when == "teardown":
+            self._seconds = 0.0
+        return report  # type: ignore[no-any-return]
+
+    def _file(self, check: Check, report: pytest.TestReport, error: BaseException | None) -> None:
+        if check.id in self._blocked:
+            status, detail = "blocked", ""
+        elif report.outcome == "skipped":
+            status, detail = "skipped", str(error)
+        else:
+            status, detail = report.outcome, _seen(error)
+        result = CheckResult(
+            id=check.id,
+            status=status,
+            seconds=round(self._seconds, 3),
+            reason="" if status == "passed" else check.reason,
+            detail=detail,
+            fix="" if status == "passed" else check.fix,
+            blocked_by=self._blocked.get(check.id, ""),
+        )
+        if check.id not in self.results or result.status != "passed":
+            self.results[check.id] = result
+            self._on_result(result)
+
+    def _check(self, item: pytest.Item) -> Check:
+        id = self._known[item.name]
+        return next(check for check in self.checks if check.id == id)
+
+
+def _says_nothing_of_the_image(error: SlipwayError) -> bool:
+    """Whether an error is the machine's: a container that cannot start is the image's, an engine that is gone is not."""
+    if isinstance(error, (DiskError, Interrupted)):
+        return True
+    if not isinstance(error, EngineError):
+        return False
+    from slipway import settings
+
+    try:
+        Engine.connect(settings.read().environment).info()
+    except EngineError:
+        return True
+    return False
+
+
+def _seen(error: BaseException | None) -> str:
+    """What a check saw, without pytest's own account of the assertion below a message."""
+    if error is None:
+        return ""
+    text = str(error) if isinstance(error, (AssertionError, SlipwayError)) else f"{type(error).__name__}: {error}"
+    text = re.split(r"\nassert ", text, maxsplit=1)[0]
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"

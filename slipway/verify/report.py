@@ -1,0 +1,120 @@
+"""A verdict for people and for machines, and the register of checks as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+from xml.etree import ElementTree
+
+from slipway.console import Console
+from slipway.records import CheckResult, Verdict
+from slipway.verify.contract import Contract
+
+_STATES = ("passed", "failed", "blocked", "skipped")
+
+
+def line(result: CheckResult) -> str:
+    """One check, as it ends."""
+    what = f" by {result.blocked_by}" if result.blocked_by else ""
+    return f"  {result.status + what:<9} {result.id}" + (f" ({result.seconds:.1f} s)" if result.seconds >= 1 else "")
+
+
+def show(console: Console, verdict: Verdict) -> None:
+    """The table of a verdict, and below it each failure with what was seen and what to do."""
+    rows = [(check.id, _state(check), check.seconds, _first_line(check.detail)) for check in verdict.checks]
+    console.table(("check", "outcome", "s", "seen"), rows)
+    for check in verdict.checks:
+        if check.status in ("failed", "skipped"):
+            console.say(failure(check))
+    console.say(f"{verdict.image}: {'passed' if verdict.passed else 'FAILED'} ({summary(verdict.checks)})")
+
+
+def failure(check: CheckResult) -> str:
+    """A failed check: what it is for, what was seen, what to do."""
+    seen = "\n".join(f"    {text}" for text in check.detail.splitlines())
+    return f"\n{check.status} {check.id}\n  why:  {check.reason}\n  seen:\n{seen}\n  fix:  {check.fix}"
+
+
+def summary(checks: Iterable[CheckResult]) -> str:
+    """`27 passed, 1 failed, 2 blocked`."""
+    states = [check.status for check in checks]
+    return ", ".join(f"{states.count(state)} {state}" for state in _STATES if state in states)
+
+
+def document(verdict: Verdict, *, run_now: bool) -> dict[str, Any]:
+    """A verdict for machines. `run_now`: whether its checks were run by this command."""
+    return {**asdict(verdict), "run_now": run_now}
+
+
+def junit(verdicts: Sequence[Verdict]) -> bytes:
+    """JUnit XML: a suite for each image, a case for each check. Blocked checks are errors: skipped would look harmless."""
+    root = ElementTree.Element("testsuites")
+    for verdict in verdicts:
+        states = [check.status for check in verdict.checks]
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=verdict.image,
+            timestamp=verdict.at,
+            time=f"{verdict.seconds:.3f}",
+            tests=str(len(states)),
+            failures=str(states.count("failed")),
+            errors=str(states.count("blocked")),
+            skipped=str(states.count("skipped")),
+        )
+        for check in verdict.checks:
+            _case(suite, verdict, check)
+    ElementTree.indent(root)
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def register(contract: Contract) -> str:
+    """The checks of a contract as a Markdown document."""
+    lines = [
+        f"# Checks of a {contract.kind} image",
+        "",
+        f"Written by `invoke checks --kind {contract.kind} --markdown` from `tests/contract/{contract.kind}.yml`.",
+        "Severity `error`: a job on SageMaker fails or loses something without it; `policy`: a promise of this project.",
+    ]
+    for group, title in contract.groups.items():
+        lines += ["", f"## {group}: {title}"]
+        for check in contract.checks:
+            if check.group == group:
+                needs = f" Needs {', '.join(f'`{need}`' for need in check.needs)}." if check.needs else ""
+                lines += [
+                    "",
+                    f"### {check.id}",
+                    "",
+                    f"{check.reason} ({check.severity}; {check.source}){needs}",
+                    "",
+                    f"Fix: {check.fix}",
+                ]
+    return "\n".join(lines) + "\n"
+
+
+def _case(suite: ElementTree.Element, verdict: Verdict, check: CheckResult) -> None:
+    group, _, name = check.id.partition(".")
+    case = ElementTree.SubElement(
+        suite, "testcase", classname=f"{verdict.image}.{group}", name=check.id, time=f"{check.seconds:.3f}"
+    )
+    if check.status == "passed":
+        return
+    tag = {"failed": "failure", "blocked": "error", "skipped": "skipped"}[check.status]
+    message = f"blocked by {check.blocked_by}" if check.blocked_by else _first_line(check.detail) or check.reason
+    body = ElementTree.SubElement(case, tag, message=_printable(message))
+    body.text = _printable(failure(check).strip())
+
+
+def _printable(text: str) -> str:
+    """XML has no way to write control characters; what a container printed may hold some."""
+    return "".join(char if char in "\t\n" or char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+
+
+def _state(check: CheckResult) -> str:
+    return f"blocked by {check.blocked_by}" if check.blocked_by else check.status
+
+
+def _first_line(text: str) -> str:
+    first = text.strip().partition("\n")[0]
+    return first if len(first) <= 80 else first[:79] + "…"

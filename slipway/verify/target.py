@@ -1,0 +1,62 @@
+"""What is to be verified: the newest build of a cell of the matrix, or any image that the engine has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slipway.engine import images
+from slipway.engine.docker import Engine
+from slipway.errors import NotFoundError
+from slipway.records import Build, Records
+
+_JOB_LABEL = "com.amazonaws.ml.engines.sagemaker.dlc.job."
+_DEFAULT_KIND = "training"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """An image of the engine. `image`: its ID in the matrix, else the reference; `kind`: of its contract.
+
+    `engine_id` is what containers are made from: a reference may come to name another image meanwhile.
+    """
+
+    image: str
+    reference: str
+    engine_id: str
+    config_digest: str
+    kind: str
+
+
+def of_build(build: Build, engine: Engine) -> Target:
+    """A build of the matrix. Raises NotFoundError when the engine no longer has it."""
+    try:
+        engine.image(build.engine_id)
+    except NotFoundError:
+        raise NotFoundError(
+            f"{build.image} was built, but the engine no longer has it ({build.engine_id})",
+            fix=f"run `invoke build --only {build.image}`",
+        ) from None
+    return Target(
+        image=build.image,
+        reference=build.reference,
+        engine_id=build.engine_id,
+        config_digest=build.config_digest,
+        kind=build.scope,
+    )
+
+
+def of_reference(reference: str, engine: Engine, records: Records) -> Target:
+    """Any image of the engine, whoever built it. Raises NotFoundError when the engine does not have it."""
+    found = engine.image(reference)
+    build = next((build for build in reversed(records.builds()) if build.engine_id == found["Id"]), None)
+    if build is not None:
+        return of_build(build, engine)
+    labels = found["Config"].get("Labels") or {}
+    jobs = [label.removeprefix(_JOB_LABEL) for label in labels if label.startswith(_JOB_LABEL)]
+    return Target(
+        image=reference,
+        reference=reference,
+        engine_id=str(found["Id"]),
+        config_digest=images.config_digest(engine, reference),
+        kind=jobs[0] if jobs else _DEFAULT_KIND,
+    )

@@ -1,0 +1,159 @@
+"""What the checks look at: one image, its files and programs, and the jobs that were run with it.
+
+Each job runs once, however many checks look at it. Run by `invoke verify`, or by hand:
+
+    pytest tests/contract --image REFERENCE [--check ID …]
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from slipway import settings as settings_module
+from slipway.emulator import channels as channel_files
+from slipway.emulator import metrics as metric_files
+from slipway.emulator.channels import Channel
+from slipway.emulator.job import TrainingJob
+from slipway.emulator.metrics import MetricDefinition
+from slipway.engine.docker import Engine
+from slipway.verify import contract as contracts
+from slipway.verify import inspection, jobs
+from slipway.verify.plugin import Verification
+
+HERE = Path(__file__).parent
+PROJECT = HERE.parent.parent
+PROBE = HERE / "probe"
+
+HYPERPARAMETERS: dict[str, Any] = {
+    "epochs": 10,
+    "lr": 0.001,
+    "negative": -1,
+    "amp": False,
+    "shuffle": True,
+    "nothing": None,
+    "empty": "",
+    "name": "two words",
+    "quotes": """it's "quoted" $HOME `id` \\ back""",
+    "unicode": "Zürich ✓",
+    "digits": "0123",
+    "batch-size": 64,
+    "k": 5,
+    "layers": [64, "relu", True],
+    "optimizer": {"name": "adam", "betas": [0.9, 0.999], "eps": None},
+}
+
+Run = Callable[..., jobs.Finished]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("contract")
+    group.addoption("--image", help="the image to check: a reference or ID of the engine")
+    group.addoption("--reference", default="", help="the name that the image goes by, if --image is an ID")
+    group.addoption("--kind", default="training", help="which contract it is held to")
+    group.addoption("--check", action="append", default=[], help="only this check or group, with what it needs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Without `invoke verify` the plugin that orders and blocks checks is ours to bring."""
+    known = any(isinstance(plugin, Verification) for plugin in config.pluginmanager.get_plugins())
+    if known or not config.getoption("--image", default=None):
+        return
+    contract = contracts.load(PROJECT, config.getoption("--kind"))
+    ids = [check.id for kind in contracts.kinds(PROJECT) for check in contracts.load(PROJECT, kind).checks]
+    config.pluginmanager.register(Verification(contract.choose(config.getoption("--check")), ids))
+
+
+def pytest_ignore_collect(config: pytest.Config) -> bool | None:
+    """Without an image there is nothing to check."""
+    return None if config.getoption("--image", default=None) else True
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    return Engine.connect(settings_module.read(project=PROJECT).environment)
+
+
+@pytest.fixture(scope="session")
+def image(request: pytest.FixtureRequest) -> str:
+    return str(request.config.getoption("--image"))
+
+
+@pytest.fixture(scope="session")
+def reference(request: pytest.FixtureRequest, image: str) -> str:
+    return str(request.config.getoption("--reference") or image)
+
+
+@pytest.fixture(scope="session")
+def contract(request: pytest.FixtureRequest) -> contracts.Contract:
+    return contracts.load(PROJECT, request.config.getoption("--kind"))
+
+
+@pytest.fixture(scope="session")
+def config(engine: Engine, image: str) -> dict[str, Any]:
+    """The image's configuration, as the engine describes it: Env, Cmd, Labels …"""
+    found: dict[str, Any] = engine.image(image)["Config"]
+    return found
+
+
+@pytest.fixture(scope="session")
+def looked(engine: Engine, image: str) -> inspection.Inspection:
+    """What a look inside one container of the image found: no job, no toolkit."""
+    return inspection.look(engine, image, PROBE)
+
+
+@pytest.fixture(scope="session")
+def run(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs a job with a script of the probe folder, as SageMaker would."""
+
+    def run_job(entry: str, *, source: Path = PROBE, **fields: Any) -> jobs.Finished:
+        job = TrainingJob(image=image, source=source, entry=entry, **{"time_limit": 60.0, "stop_grace": 8.0, **fields})
+        return jobs.run(job, engine, tmp_path_factory.mktemp("job") / "out")
+
+    return run_job
+
+
+@pytest.fixture(scope="session")
+def probe() -> SimpleNamespace:
+    """The names of the probe script: what it prints is known from the same lines that print it."""
+    return SimpleNamespace(**runpy.run_path(str(PROBE / "train.py")))
+
+
+@pytest.fixture(scope="session")
+def channels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Channel, ...]:
+    """The channels of a TSV file: random bytes, sub-folders, odd names, one file alone, and nothing at all."""
+    folder = tmp_path_factory.mktemp("channels")
+    files = {
+        "train/part-0001.bin": 1 << 20,
+        "train/deep/er/part-0002.bin": 4099,
+        "train/deep/.hidden": 7,
+        "my-data/blank name ü.csv": 1000,
+        "my-data/-dash 'quote\" $(id) *": 65536,
+        "my-data/empty.txt": 0,
+        "single.bin": 31,
+    }
+    for name, size in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(size))
+    (folder / "nothing").mkdir()
+    rows = ["channel_name\tdata_location", "train\ttrain", "my-chan.v1\tmy-data", "one\tsingle.bin", "nothing\tnothing"]
+    (folder / "inputs.tsv").write_text("\n".join(rows) + "\n")
+    return channel_files.read(folder / "inputs.tsv").channels
+
+
+@pytest.fixture(scope="session")
+def definitions() -> tuple[MetricDefinition, ...]:
+    return metric_files.read(PROBE / "metrics.tsv").definitions
+
+
+@pytest.fixture(scope="session")
+def job(run: Run, channels: tuple[Channel, ...], definitions: tuple[MetricDefinition, ...]) -> jobs.Finished:
+    """The probe's job, with everything that a job can be given."""
+    return run("train.py", channels=channels, metrics=definitions, hyperparameters=HYPERPARAMETERS)

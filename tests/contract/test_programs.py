@@ -1,0 +1,36 @@
+"""Programs that SageMaker and users call."""
+
+from __future__ import annotations
+
+from slipway.verify.inspection import Inspection
+
+TOOLKITS = {"training": "slipway-training"}
+
+
+def test_programs_shell(looked: Inspection) -> None:
+    needed = ["bash", *(["torchrun"] if "torch" in looked.facts.get("packages", {}) else [])]
+    missing = [name for name in needed if not looked.programs[name]]
+    assert not missing, f"not on PATH: {', '.join(missing)}"
+
+
+def test_programs_python(looked: Inspection) -> None:
+    missing = [name for name in ("python", "python3", "pip", "pip3") if not looked.programs[name]]
+    assert not missing, f"not on PATH: {', '.join(missing)}"
+    assert looked.facts, f"python3 could not look around:\n{looked.said}"
+    prefixes = looked.facts["interpreters"]
+    shown = ", ".join(f"{looked.programs[name]} belongs to {prefix}" for name, prefix in prefixes.items())
+    assert len(set(prefixes.values())) == 1, f"not of one interpreter: {shown}"
+
+
+def test_programs_train(looked: Inspection) -> None:
+    toolkit = TOOLKITS["training"]
+    path = looked.programs["train"]
+    installed = "is installed without its program" if toolkit in looked.facts["packages"] else "is not installed"
+    assert path, f"train is not on PATH: the toolkit package {toolkit} {installed}"
+    problems = [f"as {who}: {what}" for who, what in looked.facts["train"].items() if what]
+    assert not problems, f"{path} cannot be executed " + "; ".join(problems)
+
+
+def test_programs_packages(looked: Inspection) -> None:
+    code, said = looked.facts["pip_check"]
+    assert code == 0, said.strip()
