@@ -99,13 +99,13 @@ class Ecr:
 
         config = Config(connect_timeout=10, read_timeout=30, retries={"mode": "standard", "max_attempts": 5})
         with self._speaking("log in to AWS"):
+            session = boto3.session.Session(region_name=self.region)
             if not self.role:
-                return boto3.client("ecr", region_name=self.region, endpoint_url=self.endpoint, config=config)
-            sts = boto3.client("sts", region_name=self.region, endpoint_url=self.sts_endpoint, config=config)
+                return session.client("ecr", endpoint_url=self.endpoint, config=config)
+            sts = session.client("sts", endpoint_url=self.sts_endpoint, config=config)
             granted = sts.assume_role(RoleArn=self.role, RoleSessionName="slipway")["Credentials"]
-            return boto3.client(
+            return session.client(
                 "ecr",
-                region_name=self.region,
                 endpoint_url=self.endpoint,
                 config=config,
                 aws_access_key_id=granted["AccessKeyId"],
