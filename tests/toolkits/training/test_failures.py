@@ -41,7 +41,7 @@ def test_long_text_is_composed_not_cut(job):
 def test_chained_exceptions_name_the_last():
     text = text_of(
         "Traceback (most recent call last):\n  File \"a\", line 1\nKeyError: 'x'\n\n"
-        'During handling of the above exception, another exception occurred:\n\n'
+        "During handling of the above exception, another exception occurred:\n\n"
         'Traceback (most recent call last):\n  File "b", line 2\nTypeError: second\n'
     )
     assert text.startswith("TypeError: second\n")

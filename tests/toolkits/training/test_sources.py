@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sagemaker_training import archives, errors
+from sagemaker_training import archives, aws, errors
 
 from .namespaces import namespace
 
@@ -255,3 +255,14 @@ def test_full_output_folder_is_no_success(job):
     done = subprocess.run([*namespace("--mount"), "sh", "-c", command], env=job.env, stderr=subprocess.PIPE)
     assert done.returncode == 28
     assert b"No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("url", ["s3:/bucket/key", "s3://", "s3:///key", "http://b/k", "bucket/key"])
+def test_address_that_is_not_s3(url):
+    with pytest.raises(ValueError, match="Expected s3://BUCKET/KEY"):
+        aws.split(url)
+
+
+def test_parts_of_an_s3_address():
+    assert aws.split("s3://bucket/a/b.tar.gz") == ("bucket", "a/b.tar.gz")
+    assert aws.split("s3://bucket") == ("bucket", "")

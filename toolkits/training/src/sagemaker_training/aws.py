@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from typing import Any, Optional, Tuple
-from urllib.parse import urlparse
 
 from sagemaker_training import errors, params
 
@@ -32,10 +31,11 @@ def client(service: str, purpose: str, service_region: Optional[str] = None) -> 
 
 def split(url: str) -> Tuple[str, str]:
     """Bucket and key of an ``s3://`` address."""
-    parts = urlparse(url)
-    if parts.scheme != "s3" or not parts.netloc:
+    scheme, _, rest = url.partition("://")
+    bucket, _, key = rest.partition("/")
+    if scheme != "s3" or not bucket:
         raise ValueError(f"Expected s3://BUCKET/KEY, got {url!r}.")
-    return parts.netloc, parts.path.lstrip("/")
+    return bucket, key.lstrip("/")
 
 
 def download(url: str, path: str) -> None:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from typing import Optional
-from urllib.parse import urlparse
 
 from sagemaker_training import layout, process
 from sagemaker_training.logs import logger
@@ -43,7 +42,7 @@ def start_sync(s3_output_location: Optional[str], job_name: str = "") -> Optiona
     """
     if not s3_output_location or os.path.exists(layout.output_intermediate_dir):
         return None
-    scheme = urlparse(s3_output_location).scheme
+    scheme = s3_output_location.partition("://")[0]
     if scheme not in ("s3", "file"):
         raise ValueError(f"Expected s3:// or file:// for the output location, got {s3_output_location!r}.")
     os.makedirs(os.path.join(layout.output_intermediate_dir, TMP_DIR_NAME))

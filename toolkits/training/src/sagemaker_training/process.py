@@ -14,9 +14,8 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from types import FrameType
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from sagemaker_training import cgroup, settings
 from sagemaker_training.logs import logger
@@ -44,8 +43,7 @@ class Stopped(BaseException):
         return f"stopped by {signal.Signals(self.signum).name}"
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a process ended.
 
     returncode: as in ``subprocess``, negative for a signal. stdout, stderr: the last lines (at most 200 and
