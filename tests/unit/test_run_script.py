@@ -325,13 +325,16 @@ def test_a_smaller_mtu_on_the_way_out_is_taken_over(ready: Box, mtu: int, given:
     assert json.loads(ready.state("daemon.json").read_text()).get("mtu") == given
 
 
+def socket_at(path: str) -> str:
+    """A shell line that leaves a socket behind which nobody listens at."""
+    code = f"import os, socket; os.makedirs(os.path.dirname({path!r})); socket.socket(socket.AF_UNIX).bind({path!r})"
+    return f'{sys.executable} -c "{code}"'
+
+
 def test_what_a_killed_engine_left_is_cleared(ready: Box) -> None:
     ready.write("run/docker.pid", "1")  # a living process that is no engine
     ready.write("run/docker/containerd/containerd.pid", "99999")
-    bind = "import socket; [socket.socket(socket.AF_UNIX).bind(f'/run/{p}') for p in ('containerd/containerd.sock',)]"
-    (ready.folder / "run/containerd").mkdir()
-    (ready.folder / "bin/real-python").symlink_to(sys.executable)
-    done = ready.run(f'real-python -c "{bind}"', "R engine-start")
+    done = ready.run(socket_at("/run/containerd/containerd.sock"), "R engine-start")
     assert done.codes == [0], done.told
     for path in ("docker.pid", "docker/containerd/containerd.pid", "containerd/containerd.sock"):
         assert not (ready.folder / "run" / path).exists()
@@ -341,9 +344,16 @@ def test_what_a_killed_engine_left_is_cleared(ready: Box) -> None:
 def test_what_a_living_containerd_holds_stays(ready: Box) -> None:
     ready.program("containerd", "#!/bin/sh\nwhile :; do sleep 0.1; done\n")
     (ready.folder / "run/docker/containerd").mkdir(parents=True)
-    done = ready.run("containerd &", "echo $! >/run/docker/containerd/containerd.pid", "sleep 0.2", "R engine-start")
+    done = ready.run(
+        socket_at("/run/containerd/containerd.sock"),
+        "containerd & pid=$!",
+        "echo $pid >/run/docker/containerd/containerd.pid",
+        "until grep -q containerd /proc/$pid/comm; do sleep 0.05; done",
+        "R engine-start",
+    )
     assert done.codes == [0], done.told
-    assert (ready.folder / "run/docker/containerd/containerd.pid").exists()
+    for path in ("docker/containerd/containerd.pid", "containerd/containerd.sock"):
+        assert (ready.folder / "run" / path).exists()
 
 
 def test_an_engine_that_is_slow_never_meets_a_second(ready: Box) -> None:
