@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipway.commands.guard import command
-from slipway.errors import Fault, NotFoundError, SlipwayError, UsageError, VerifyError
+from slipway.errors import Fault, NotFoundError, UsageError, VerifyError
 from slipway.spec.select import Selector
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def verify(
         if junit:
             write_whole(Path(junit), report.junit([verdict for verdict, _ in done]))
         console.result([report.document(verdict, run_now=run_now) for verdict, run_now in done])
-        _judge([verdict for verdict, _ in done], partly=bool(checks))
+        _judge([verdict for verdict, _ in done])
 
 
 def checks(kind: str | None, markdown: bool, json: bool) -> None:
@@ -84,19 +84,21 @@ def _targets(
         if selector.given or selector.everything:
             raise UsageError("--image stands alone", fix="leave the selectors out")
         return [target.of_reference(image, engine, records)]
-    found: list[Target] = []
-    missing: list[SlipwayError] = []
-    for cell in select(load.load(settings.project), selector):
+
+    def find(id: str) -> Target | NotFoundError:
         try:
-            found.append(target.of_build(records.build_of(cell.id), engine))
+            return target.of_build(records.build_of(id), engine)
         except NotFoundError as error:
-            missing.append(error)
+            return error
+
+    looked_up = [find(cell.id) for cell in select(load.load(settings.project), selector)]
+    missing = [error for error in looked_up if isinstance(error, NotFoundError)]
     if len(missing) == 1:
         raise missing[0]
     if missing:
         faults = [Fault(error.message, error.fix) for error in missing]
         raise NotFoundError(f"{len(missing)} of the images are not there; nothing was verified", faults=faults)
-    return found
+    return [found for found in looked_up if not isinstance(found, NotFoundError)]
 
 
 def _show(console: Console, verdict: Verdict, run_now: bool) -> None:
@@ -107,17 +109,12 @@ def _show(console: Console, verdict: Verdict, run_now: bool) -> None:
     report.show(console, verdict)
 
 
-def _judge(verdicts: Sequence[Verdict], *, partly: bool) -> None:
+def _judge(verdicts: Sequence[Verdict]) -> None:
     """Raise VerifyError when an image did not pass."""
     from slipway.verify import report
 
     failed = [verdict for verdict in verdicts if not verdict.passed]
     if failed:
-        faults = [
-            Fault(f"{verdict.image}: {check.id}: {check.status}", check.fix)
-            for verdict in failed
-            for check in verdict.checks
-            if check.status in ("failed", "skipped")
-        ]
-        said = "; ".join(f"{verdict.image}: {report.summary(verdict.checks)}" for verdict in failed)
-        raise VerifyError(f"not proved: {said}", faults=faults, fix="mend it, build it again, verify it again")
+        faults = [Fault(f"{verdict.image}: {report.reproach(verdict)}") for verdict in failed]
+        of = f"{len(failed)} of {len(verdicts)} images" if len(verdicts) > 1 else failed[0].image
+        raise VerifyError(f"{of} did not pass", faults=faults, fix="mend what the failed checks name, and build again")

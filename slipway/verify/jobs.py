@@ -49,8 +49,9 @@ class Finished:
     def ending(self) -> str:
         """How it ended, and the last lines of its log: what a reader of a failed check wants to see."""
         tail = self.log.decode("utf-8", "replace").splitlines()[-15:]
-        how = f"{self.result.status}, exit code {self.result.exit_code}, failure reason: {self.result.failure_reason or 'none'}"
-        return "\n".join([how, "the end of its log:", *(line[:300] for line in tail)])
+        how = f"{self.result.status}, exit code {self.result.exit_code}"
+        why = f"failure reason: {self.result.failure_reason or 'none'}"
+        return "\n".join([how, why, "the end of its log:", *(line[:300] for line in tail)])
 
 
 def run(job: TrainingJob, engine: Engine, output: Path) -> Finished:

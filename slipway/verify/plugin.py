@@ -1,4 +1,4 @@
-"""How pytest runs a contract: the checks asked for, in the contract's order, each blocked where what it needs failed."""
+"""How pytest runs a contract: the checks asked for, in their order, each blocked where what it needs did not pass."""
 
 from __future__ import annotations
 
@@ -81,9 +81,10 @@ class Verification:
         check = self._check(item)
         self._seconds += call.duration
         error = call.excinfo.value if call.excinfo else None
-        if isinstance(error, SlipwayError) and _says_nothing_of_the_image(error):
-            self.stopped_by = error
-            item.session.shouldstop = str(error)
+        stopped_by = _not_of_the_image(error, call.when, check)
+        if stopped_by is not None:
+            self.stopped_by = stopped_by
+            item.session.shouldstop = str(stopped_by)
         elif call.when == "call" or error is not None:
             self._file(check, report, error)
         if call.when == "teardown":
@@ -115,19 +116,35 @@ class Verification:
         return next(check for check in self.checks if check.id == id)
 
 
-def _says_nothing_of_the_image(error: SlipwayError) -> bool:
-    """Whether an error is the machine's: a container that cannot start is the image's, an engine that is gone is not."""
+def _not_of_the_image(error: BaseException | None, when: str, check: Check) -> SlipwayError | None:
+    """The error to end with, when what went wrong says nothing of the image.
+
+    A container that cannot start is the image's fault; an engine that is gone is not, nor is a check that breaks while
+    it prepares.
+    """
     if isinstance(error, (DiskError, Interrupted)):
-        return True
-    if not isinstance(error, EngineError):
-        return False
+        return error
+    if isinstance(error, EngineError):
+        return None if _engine_answers() else error
+    if isinstance(error, OSError) or (when != "call" and isinstance(error, Exception) and not _of_the_image(error)):
+        broken = SlipwayError(f"the check {check.id} itself broke: {type(error).__name__}: {error}")
+        broken.__cause__ = error
+        return broken
+    return None
+
+
+def _of_the_image(error: Exception) -> bool:
+    return isinstance(error, (AssertionError, SlipwayError))
+
+
+def _engine_answers() -> bool:
     from slipway import settings
 
     try:
         Engine.connect(settings.read().environment).info()
     except EngineError:
-        return True
-    return False
+        return False
+    return True
 
 
 def _seen(error: BaseException | None) -> str:

@@ -42,13 +42,19 @@ def summary(checks: Iterable[CheckResult]) -> str:
     return ", ".join(f"{states.count(state)} {state}" for state in _STATES if state in states)
 
 
+def reproach(verdict: Verdict) -> str:
+    """The checks that an image did not pass; the blocked ones follow from these."""
+    own = [f"{check.id} {check.status}" for check in verdict.checks if check.status in ("failed", "skipped")]
+    return ", ".join(own)
+
+
 def document(verdict: Verdict, *, run_now: bool) -> dict[str, Any]:
     """A verdict for machines. `run_now`: whether its checks were run by this command."""
     return {**asdict(verdict), "run_now": run_now}
 
 
 def junit(verdicts: Sequence[Verdict]) -> bytes:
-    """JUnit XML: a suite for each image, a case for each check. Blocked checks are errors: skipped would look harmless."""
+    """JUnit XML: a suite for each image, a case for each check. Blocked is an error: skipped would look harmless."""
     root = ElementTree.Element("testsuites")
     for verdict in verdicts:
         states = [check.status for check in verdict.checks]
@@ -75,7 +81,7 @@ def register(contract: Contract) -> str:
         f"# Checks of a {contract.kind} image",
         "",
         f"Written by `invoke checks --kind {contract.kind} --markdown` from `tests/contract/{contract.kind}.yml`.",
-        "Severity `error`: a job on SageMaker fails or loses something without it; `policy`: a promise of this project.",
+        "Severity `error`: without it a job on SageMaker fails or loses something; `policy`: a promise of ours.",
     ]
     for group, title in contract.groups.items():
         lines += ["", f"## {group}: {title}"]
@@ -94,7 +100,7 @@ def register(contract: Contract) -> str:
 
 
 def _case(suite: ElementTree.Element, verdict: Verdict, check: CheckResult) -> None:
-    group, _, name = check.id.partition(".")
+    group = check.id.partition(".")[0]
     case = ElementTree.SubElement(
         suite, "testcase", classname=f"{verdict.image}.{group}", name=check.id, time=f"{check.seconds:.3f}"
     )

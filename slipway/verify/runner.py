@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -70,10 +71,17 @@ class Verifier:
         verification = Verification(chosen, known, self.on_result)
         log = self.log_of(target)
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w", encoding="utf-8") as stream, contextlib.redirect_stdout(stream):
-            code = pytest.main(_arguments(self.project, target), plugins=[verification])
+        # In the state folder, because the engine must see the jobs' files, and nobody else clears it.
+        with (
+            tempfile.TemporaryDirectory(prefix=".verify-", dir=self.records.state) as scratch,
+            log.open("w", encoding="utf-8") as stream,
+            contextlib.redirect_stdout(stream),
+        ):
+            code = pytest.main(_arguments(self.project, target, scratch), plugins=[verification])
         if verification.stopped_by is not None:
-            raise verification.stopped_by
+            error = verification.stopped_by
+            error.fix = error.fix or f"see {log}"
+            raise error
         if code == pytest.ExitCode.INTERRUPTED:
             raise Interrupted("the verification was stopped; nothing was filed")
         if len(verification.results) != len(chosen):
@@ -84,16 +92,17 @@ class Verifier:
         return loaded if kind == loaded.kind else contracts.load(self.project, kind)
 
 
-def _arguments(project: Path, target: Target) -> list[str]:
+def _arguments(project: Path, target: Target, scratch: str) -> list[str]:
     """pytest's options: nothing of the user's own configuration may change what a check means."""
     return [
         str(project / CHECKS),
         f"--image={target.engine_id}",
         f"--reference={target.reference}",
+        f"--kind={target.kind}",
         f"--rootdir={project}",
         f"--config-file={project / 'pyproject.toml'}",
         "--override-ini=addopts=",
-        "--override-ini=tmp_path_retention_policy=none",
+        f"--basetemp={scratch}/jobs",
         "--import-mode=importlib",
         "--capture=sys",  # progress goes past it to the terminal
         "--color=no",

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import runpy
+import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,24 +32,6 @@ from slipway.verify.plugin import Verification
 HERE = Path(__file__).parent
 PROJECT = HERE.parent.parent
 PROBE = HERE / "probe"
-
-HYPERPARAMETERS: dict[str, Any] = {
-    "epochs": 10,
-    "lr": 0.001,
-    "negative": -1,
-    "amp": False,
-    "shuffle": True,
-    "nothing": None,
-    "empty": "",
-    "name": "two words",
-    "quotes": """it's "quoted" $HOME `id` \\ back""",
-    "unicode": "Zürich ✓",
-    "digits": "0123",
-    "batch-size": 64,
-    "k": 5,
-    "layers": [64, "relu", True],
-    "optimizer": {"name": "adam", "betas": [0.9, 0.999], "eps": None},
-}
 
 Run = Callable[..., jobs.Finished]
 
@@ -91,8 +75,8 @@ def reference(request: pytest.FixtureRequest, image: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def contract(request: pytest.FixtureRequest) -> contracts.Contract:
-    return contracts.load(PROJECT, request.config.getoption("--kind"))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.config.getoption("--kind"))
 
 
 @pytest.fixture(scope="session")
@@ -154,6 +138,104 @@ def definitions() -> tuple[MetricDefinition, ...]:
 
 
 @pytest.fixture(scope="session")
-def job(run: Run, channels: tuple[Channel, ...], definitions: tuple[MetricDefinition, ...]) -> jobs.Finished:
+def hyperparameters() -> dict[str, Any]:
+    """Every type, and every character that a shell would trip over."""
+    return {
+        "epochs": 10,
+        "lr": 0.001,
+        "negative": -1,
+        "amp": False,
+        "shuffle": True,
+        "nothing": None,
+        "empty": "",
+        "name": "two words",
+        "quotes": """it's "quoted" $HOME `id` \\ back""",
+        "unicode": "Zürich ✓",
+        "digits": "0123",
+        "batch-size": 64,
+        "k": 5,
+        "layers": [64, "relu", True],
+        "optimizer": {"name": "adam", "betas": [0.9, 0.999], "eps": None},
+    }
+
+
+@pytest.fixture(scope="session")
+def job(
+    run: Run,
+    channels: tuple[Channel, ...],
+    definitions: tuple[MetricDefinition, ...],
+    hyperparameters: dict[str, Any],
+) -> jobs.Finished:
     """The probe's job, with everything that a job can be given."""
-    return run("train.py", channels=channels, metrics=definitions, hyperparameters=HYPERPARAMETERS)
+    return run("train.py", channels=channels, metrics=definitions, hyperparameters=hyperparameters)
+
+
+@pytest.fixture(scope="session")
+def raw_job(run: Run, hyperparameters: dict[str, Any]) -> jobs.Finished:
+    """A job whose hyperparameters came as boto3 and SDK v3 send them."""
+    return run("small.py", hyperparameters=hyperparameters, raw_hyperparameters=True)
+
+
+@pytest.fixture(scope="session")
+def failed_job(run: Run) -> jobs.Finished:
+    return run("fail.py")
+
+
+@pytest.fixture(scope="session")
+def killed_job(run: Run) -> jobs.Finished:
+    return run("killed.py")
+
+
+@pytest.fixture(scope="session")
+def stopped_job(run: Run) -> jobs.Finished:
+    """A job that is stopped at its first line, or after a while if that never arrives."""
+    return run("stopped.py", time_limit=10.0)
+
+
+@pytest.fixture(scope="session")
+def user_job(run: Run, anybody: int) -> jobs.Finished:
+    return run("small.py", user=f"{anybody}:{anybody}")
+
+
+@pytest.fixture(scope="session")
+def anybody() -> int:
+    """The ID of a user that no image knows."""
+    return 4711
+
+
+@pytest.fixture(scope="session")
+def read_only_job(run: Run) -> jobs.Finished:
+    return run("small.py", read_only=True)
+
+
+@pytest.fixture(scope="session")
+def requiring_job(run: Run, tmp_path_factory: pytest.TempPathFactory) -> jobs.Finished:
+    """A job that brings a wheel along and requires it by path: no index is asked."""
+    source = tmp_path_factory.mktemp("requiring")
+    shutil.copy(PROBE / "needs.py", source)
+    write_wheel(source, "slipway_probe_package", "1.0", "ANSWER = '42'\n")
+    (source / "requirements.txt").write_text("--no-index\n./slipway_probe_package-1.0-py3-none-any.whl\n")
+    return run("needs.py", source=source)
+
+
+@pytest.fixture(scope="session")
+def unmet_job(run: Run, tmp_path_factory: pytest.TempPathFactory) -> jobs.Finished:
+    """A job that requires what no index has."""
+    source = tmp_path_factory.mktemp("unmet")
+    (source / "script.py").write_text("print('the script has started')\n")
+    (source / "requirements.txt").write_text("--no-index\nslipway-probe-missing==1.0\n")
+    return run("script.py", source=source)
+
+
+def write_wheel(folder: Path, name: str, version: str, code: str) -> None:
+    """Write a wheel of one module."""
+    info = f"{name}-{version}.dist-info"
+    contents = {
+        f"{name}.py": code,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: probe\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{path},,\n" for path in [*contents, f"{info}/RECORD"])
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        for path, content in {**contents, f"{info}/RECORD": record}.items():
+            wheel.writestr(path, content)

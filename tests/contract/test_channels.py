@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from pathlib import Path
 
 from slipway.emulator.channels import Channel
@@ -44,4 +46,19 @@ def test_channels_content(job: Finished, channels: tuple[Channel, ...]) -> None:
                 wrong.append(f"channel {channel.name} has {name!r}, which nobody put there")
             elif wanted[name] != seen[name]:
                 wrong.append(f"channel {channel.name}: {name!r} has other bytes")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_channels_variables(job: Finished, channels: tuple[Channel, ...]) -> None:
+    variables = job.report["variables"]
+    names = json.dumps(sorted(channel.name for channel in channels), separators=(",", ":"))
+    wanted = {"SM_CHANNELS": names}
+    for channel in channels:
+        wanted[variable(channel)] = f"/opt/ml/input/data/{channel.name}"
+        wanted[re.sub(r"\W", "_", variable(channel))] = f"/opt/ml/input/data/{channel.name}"
+    wrong = [
+        f"{name} is {variables.get(name)!r}, not {value!r}"
+        for name, value in wanted.items()
+        if variables.get(name) != value
+    ]
     assert not wrong, "\n".join(wrong)

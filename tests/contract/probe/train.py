@@ -69,7 +69,7 @@ def channel(path):
     if not os.path.isdir(path) or not os.access(path, os.R_OK | os.X_OK):
         return None
     found = {}
-    for folder, folders, names in os.walk(path):
+    for folder, _, names in os.walk(path):
         for name in names:
             full = os.path.join(folder, name)
             with open(full, "rb") as file:

@@ -1,0 +1,33 @@
+"""What an image must not hold: everybody who can pull it has it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from slipway.engine import images
+from slipway.engine.docker import Engine
+from slipway.verify.inspection import Inspection
+
+NAMES = re.compile(r"(SECRET|PASSWORD|PASSWD|TOKEN|PRIVATE_?KEY|API_?KEY|CREDENTIAL|ACCESS_KEY)", re.I)
+VALUES = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bA(?:KIA|SIA)[A-Z0-9]{16}\b|://[^/\s:@]+:[^/\s:@${}<>]+@|\bgh[pousr]_[A-Za-z0-9]{36}\b"
+)
+
+
+def test_files_secrets(engine: Engine, image: str, config: dict[str, Any], looked: Inspection) -> None:
+    found = list(looked.facts["secrets"])
+    for name, _, value in (variable.partition("=") for variable in config["Env"] or []):
+        if value and (NAMES.search(name) or VALUES.search(value)):
+            found.append(f"the variable {name} of the image's environment")
+    found += [f"the label {name}" for name, value in (config["Labels"] or {}).items() if VALUES.search(value)]
+    for command in images.history(engine, image):
+        secret = VALUES.search(command)
+        if secret:
+            found.append(f"the command of a layer, at: {command[: secret.start()][-60:]}…")
+    assert not found, "secrets in the image:\n" + "\n".join(found)
+
+
+def test_files_leftovers(looked: Inspection) -> None:
+    found = looked.facts["leftovers"]
+    assert not found, f"{len(found)} files or folders that no job needs:\n" + "\n".join(found[:30])
