@@ -1,9 +1,9 @@
 """Images -> the graph of stages that builds them. Pure: the same matrix, sources and base give the same plan.
 
-    base-<os> ---> tools                                (the installer, in no image)
-        `------> python-<os>-py<NN> ---> <stack> ---> <stack>-<scope> ---> <image>
-                                         framework     what the scope       toolkits,
-                                         packages      adds                 settings
+    base-<os> ---> tools                      (the installer, in no image)
+        `---> python-<os>-py<NN> ---> <stack> ---> <stack>-<scope>-system ---> <stack>-<scope> ---> <image>
+                                      framework    Debian packages             Python packages      toolkits,
+                                      packages     of the scope                of the scope         settings
 
 A stage is one folder with one Dockerfile. Images that need the same stage share it, so it is built once. The toolkits
 come last: they change most often and are smallest.
@@ -44,7 +44,7 @@ class Stage:
     @property
     def needs_host(self) -> bool:
         """Whether it reaches for packages, and so gets the host's settings and certificates as secrets."""
-        return bool(self.lock) or self.template.startswith("base")
+        return bool(self.lock) or self.template.startswith(("base", "system"))
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,12 @@ class Plan:
         while below := found[0].parents.get("parent") or found[0].parents.get("base"):
             found.insert(0, self.stage(below))
         return tuple(found)
+
+    def needed(self, image: Image) -> tuple[Stage, ...]:
+        """The stages that the image is made with: its own, and those that lend it files, in the plan's order."""
+        chain = self.chain(image)
+        names = {name for stage in chain for name in (stage.name, *stage.parents.values())}
+        return tuple(stage for stage in self.stages if stage.name in names)
 
     def shared(self, stage: Stage) -> tuple[Image, ...]:
         """The images that hold a stage."""
@@ -127,22 +133,39 @@ def _stages(image: Image, base: Base) -> list[Stage]:
     ]
     top = python_name
     for part in lock.parts(image):
-        kind = part.name.rsplit("/", 1)[1]
-        name = image.stack_id if kind == "common" else f"{image.stack_id}-{kind}"
-        what = f"{image.framework} {image.version} and what every image of its stack needs"
-        purpose = what if kind == "common" else f"What {kind} adds to {image.stack_id}"
+        if part.name.endswith("/common"):
+            name = image.stack_id
+            purpose = f"{image.framework} {image.version} and what every image of its stack needs."
+        else:
+            name = f"{image.stack_id}-{image.scope}"
+            purpose = f"What {image.scope} adds to {image.stack_id}."
         found.append(
             Stage(
                 name=name,
                 template="packages.Dockerfile.j2",
                 parents={"parent": top, "tools": tools_name},
-                values={"purpose": f"{purpose}."},
+                values={
+                    "purpose": purpose,
+                    "python": image.python,
+                    "leave_out": list(image.leave_out) if part.name.endswith("/common") else [],
+                },
                 lock=part.name,
                 wheel_index=part.wheel_index,
                 **where,
             )
         )
         top = name
+        if part.name.endswith("/common") and image.system_packages:
+            top = f"{image.stack_id}-{image.scope}-system"
+            found.append(
+                Stage(
+                    name=top,
+                    template="system.Dockerfile.j2",
+                    parents={"parent": name},
+                    values={"packages": list(image.system_packages), "scope": image.scope},
+                    **where,
+                )
+            )
     found.append(
         Stage(
             name=image.id,

@@ -96,6 +96,10 @@ def _stack_faults(document: Document, key: str, stack: StackPart) -> list[Fault]
             faults.append(document.fault(place, "a gpu cell needs its CUDA version", 'add cuda: "13.0", say'))
         if name == "cpu" and part.cuda is not None:
             faults.append(document.fault((*place, "cuda"), "a cpu cell has no CUDA version", "remove it"))
+        if not stack.packages.common and not getattr(stack.packages, name):
+            faults.append(
+                document.fault((*here, "packages"), f"no package is named for {name}", "name the framework's")
+            )
     for field in ("python", "scopes"):
         for value, count in Counter(getattr(stack, field)).items():
             if count > 1:
@@ -124,7 +128,12 @@ def _cells(document: Document, file: BuildspecFile, key: str, stack: StackPart, 
             os=stack.os,
             architecture=architecture,
             cuda=part.cuda or "",
-            packages={"common": tuple(stack.packages.common), scope: tuple(getattr(stack.packages, scope))},
+            packages={
+                "common": (*stack.packages.common, *getattr(stack.packages, processor)),
+                scope: tuple(getattr(stack.packages, scope)),
+            },
+            leave_out=tuple(stack.leave_out),
+            system_packages=tuple(sorted(getattr(stack.system_packages, scope))),
             toolkits=tuple(getattr(file.toolkits, scope)),
             wheel_index=file.wheel_index.get(processor, ""),
             ceiling_mb=stack.ceiling_mb.get(scope, 0),

@@ -26,7 +26,11 @@ class Image:
     os: str
     architecture: str = "amd64"
     cuda: str = ""
-    packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # "common" and the scope's own
+    packages: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # "common" (the processor's in it), scope's own
+    leave_out: tuple[str, ...] = ()  # below site-packages, removed where they would enter
+    system_packages: tuple[str, ...] = ()  # Debian's, beside those of the base
     toolkits: tuple[str, ...] = ()
     wheel_index: str = ""
     ceiling_mb: int = 0  # uncompressed; 0: none

@@ -44,6 +44,8 @@ Version = Annotated[str, BeforeValidator(_not_a_number), AfterValidator(_version
 Minor = Annotated[str, BeforeValidator(_not_a_number), AfterValidator(_minor)]
 Requirement = Annotated[str, AfterValidator(_requirement)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+SitePath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*][A-Za-z0-9_.*-]*(/[A-Za-z0-9_*][A-Za-z0-9_.*-]*)*$")]
+DebianName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
 Scope = Literal["training", "inference"]
 Processor = Literal["cpu", "gpu"]
 Architecture = Literal["amd64", "arm64"]
@@ -62,11 +64,20 @@ class ProcessorPart(_Part):
 
 
 class PackagesPart(_Part):
-    """Requirements: `common` ones are in every image of the stack, the others in one scope."""
+    """Requirements: `common` ones are in every image of the stack, the others in one processor's or one scope's."""
 
-    common: list[Requirement] = Field(min_length=1)
+    common: list[Requirement] = []
+    cpu: list[Requirement] = []
+    gpu: list[Requirement] = []
     training: list[Requirement] = []
     inference: list[Requirement] = []
+
+
+class SystemPackagesPart(_Part):
+    """Debian packages of one scope, without versions: the archive decides (the setting `snapshot` freezes it)."""
+
+    training: list[DebianName] = []
+    inference: list[DebianName] = []
 
 
 class StackPart(_Part):
@@ -78,6 +89,12 @@ class StackPart(_Part):
     processors: dict[Processor, ProcessorPart] = Field(min_length=1)
     scopes: list[Scope] = Field(min_length=1)
     packages: PackagesPart
+    system_packages: SystemPackagesPart = Field(default=SystemPackagesPart(), alias="system-packages")
+    leave_out: list[SitePath] = Field(
+        default=[],
+        alias="leave-out",
+        description="paths below site-packages that no image needs; * stands for any name",
+    )
     ceiling_mb: dict[Scope, int] = Field(default={}, alias="ceiling-mb", description="MB (10^6 bytes), uncompressed")
     supported_until: date | None = Field(default=None, alias="supported-until")
 
