@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ import pytest
 from slipway import local_registry, settings
 from slipway.clients import lookup
 from slipway.engine.docker import Engine
+from slipway.engine.uploads import upload
 from slipway.errors import (
     AuthError,
     NotFoundError,
@@ -298,6 +300,17 @@ def test_a_record_that_was_lost_is_written_again(bench: Bench, registry: Passwor
     assert bench.records.pushes() == [again.record]
 
 
+def test_a_registry_that_lost_its_data_is_pushed_to_anew(bench: Bench, registry: PasswordRegistry) -> None:
+    bench.pusher.push(bench.build(b"one"), bench.repository, [at(registry)])
+    registry.kill()
+    shutil.rmtree(registry.folder / "data")
+    registry.start()
+    second = bench.build(b"two")
+    (pushed,) = bench.pusher.push(second, bench.repository, [at(registry)])
+    assert pushed.record.tag == f"{TAG}-v1"
+    assert [push.config_digest for push in bench.records.pushes()] == [second.config_digest]
+
+
 def test_the_same_number_for_another_image_is_refused_before_upload(bench: Bench, registry: PasswordRegistry) -> None:
     bench.pusher.push(bench.build(b"one"), bench.repository, [at(registry)])
     before = _blobs(registry)
@@ -327,6 +340,23 @@ def test_a_race_for_a_number_ends_in_a_conflict_not_in_overwriting(bench: Bench,
         bench.pusher.push(bench.build(b"ours"), bench.repository, [at(registry)])
     assert registry.digest(bench.repository, f"{TAG}-v2") == theirs.manifest_digest
     assert len(bench.records.pushes()) == 1
+
+
+def test_two_pushes_at_once_wait_for_each_other(bench: Bench, registry: PasswordRegistry) -> None:
+    first = bench.build(b"one")
+    # The second build takes the name, without which the engine drops the first.
+    subprocess.run(["docker", "tag", first.engine_id, f"{bench.repository}:kept"], check=True)
+    try:
+        builds = [first, bench.build(b"two")]
+        with ThreadPoolExecutor(2) as pool:
+            pushes = [pool.submit(bench.pusher.push, build, bench.repository, [at(registry)]) for build in builds]
+            done = [push.result()[0].record for push in pushes]
+        assert {record.tag for record in done} == {f"{TAG}-v1", f"{TAG}-v2"}
+        for record in done:
+            assert registry.config(bench.repository, record.tag) == record.config_digest
+        assert "another push is running here; waiting for it" in bench.notes
+    finally:
+        subprocess.run(["docker", "rmi", f"{bench.repository}:kept"], check=True, capture_output=True)
 
 
 def test_an_index_is_refused_before_it_gets_a_name(bench: Bench, registry: PasswordRegistry) -> None:
@@ -370,6 +400,15 @@ def test_a_wrong_password(bench: Bench, registry: PasswordRegistry) -> None:
     assert f"docker login {registry.host}" in str(caught.value)
     assert "wr0ng" not in str(caught.value)
     assert bench.records.pushes() == []
+
+
+def test_a_password_that_the_engine_finds_wrong(bench: Bench, registry: PasswordRegistry) -> None:
+    build = bench.build(b"one")
+    engine, wrong = Engine.connect(os.environ), Credentials(registry.user, "wr0ng")
+    with pytest.raises(AuthError, match="401") as caught:
+        upload(engine, build.engine_id, registry.host, bench.repository, "x", wrong, lambda sent, total: None)
+    assert "wr0ng" not in str(caught.value)
+    assert _names(bench.repository) == [build.reference]
 
 
 def test_a_registry_that_dies_in_the_middle_of_a_push(bench: Bench, registry: PasswordRegistry) -> None:
