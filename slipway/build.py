@@ -8,8 +8,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import shlex
 import shutil
 import tempfile
@@ -25,12 +23,14 @@ from slipway.console import Console
 from slipway.engine import bake, rootfs, wheels
 from slipway.engine.bake import Step
 from slipway.engine.docker import Engine
-from slipway.errors import DiskError, SlipwayError
-from slipway.files import naming_full_disk, sha256_bytes, write_whole
+from slipway.errors import DiskError, SlipwayError, SpecError
+from slipway.files import locked, naming_full_disk, same_file, sha256_bytes, write_whole
 from slipway.plan import Plan, Stage
 from slipway.records import Build, Records
 from slipway.settings import PipSettings, Settings, pip_settings
 from slipway.spec.model import Image, Sources
+
+_WAITING = "another command builds the same images; waiting for it"
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def build(
         seen.setdefault(id(step), step)
         on_step(step)
 
-    with _alone(folder, console):
+    with locked(_made(folder.parent) / f"{key}.lock", lambda: console.note(_WAITING)):
         _lay_out(folder, rendered, plan, sources, settings, console)
         with _host_inputs(plan, sources, settings) as variables:
             try:
@@ -104,9 +104,9 @@ def build(
 
 
 def _own(plan: Plan, image: Image, steps: Iterable[Step]) -> list[Step]:
-    """The steps of an image's stages, lowest stage first."""
+    """The steps of the stages that an image needs, lowest stage first."""
     known = list(steps)
-    return [step for stage in plan.chain(image) for step in known if step.stage == stage.name]
+    return [step for stage in plan.needed(image) for step in known if step.stage == stage.name]
 
 
 def _lay_out(
@@ -119,12 +119,12 @@ def _lay_out(
         base = plan.bases[stage.os]
         if stage.template.startswith("base") and isinstance(base, Recipe):
             target = folder / stage.name / "rootfs.tar"
-            _same_file(rootfs.ensure(base, settings, console).tar, target)
+            same_file(rootfs.ensure(base, settings, console).tar, target)
             made.add(target)
         for name in stage.toolkits:
             wheel = _toolkit_wheel(name, sources, settings)
             target = folder / stage.name / "wheels" / wheel.name
-            _same_file(wheel, target)
+            same_file(wheel, target)
             made.add(target)
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path not in made and path.relative_to(folder).as_posix() not in rendered.files:
@@ -197,7 +197,11 @@ def host_settings(pip: PipSettings, proxies: Mapping[str, str], wheel_index: str
 
 
 def _certificates(pip: PipSettings, private: Path) -> str:
-    if pip.cert and Path(pip.cert).is_file():
+    if pip.cert:
+        if not Path(pip.cert).is_file():
+            raise SpecError(
+                f"the certificates that pip is to trust are not a file: {pip.cert}", fix="correct pip's setting cert"
+            )
         return pip.cert
     nothing = private / "no-certificates"
     nothing.touch()
@@ -262,32 +266,6 @@ def _want_space(engine: Engine, settings: Settings) -> None:
             f"the engine's disk ({root}) has {free} MB free; a build wants {wanted} MB",
             fix="free space (`invoke clean --cache`), or lower the setting min-free-mb",
         )
-
-
-@contextlib.contextmanager
-def _alone(folder: Path, console: Console) -> Iterator[None]:
-    """Hold a build folder; another build of the same selection waits for its end."""
-    path = _made(folder.parent) / f"{folder.name}.lock"
-    with path.open("w", encoding="utf-8") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            console.note("another command builds the same images; waiting for it")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def _same_file(source: Path, target: Path) -> None:
-    """Make `target` the same file as `source`, by a link where the disk allows."""
-    if target.exists() and target.samefile(source):
-        return
-    with naming_full_disk(target):
-        _made(target.parent)
-        target.unlink(missing_ok=True)
-        try:
-            os.link(source, target)
-        except OSError:
-            shutil.copyfile(source, target)
 
 
 def _made(folder: Path) -> Path:

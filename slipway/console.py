@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -110,9 +111,16 @@ class Console:
     @staticmethod
     def _line(stream: TextIO, text: str) -> None:
         # A reader that went away (`| head`) is no reason to end with a traceback.
-        with contextlib.suppress(BrokenPipeError):
+        try:
             stream.write(text + "\n")
             stream.flush()
+        except UnicodeEncodeError:  # a terminal of another age
+            stream.write(text.encode("ascii", "replace").decode() + "\n")
+            stream.flush()
+        except BrokenPipeError:
+            # Python flushes once more at its end, and would complain then.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _cell(value: object) -> str:

@@ -6,6 +6,7 @@ Used for buildspec/ and release.yml. A key that is given twice or is unknown is 
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,14 @@ Place = tuple[str | int, ...]
 Model = TypeVar("Model", bound="BaseModel")
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEEPEST = 40  # levels; no file of ours needs ten
+# What pydantic says, where a person who writes YAML would ask what it means.
+_PLAIN = {
+    "model_type": "must be a mapping | write lines of the form `key: value` below it",
+    "dict_type": "must be a mapping | write lines of the form `key: value` below it",
+    "list_type": "must be a list | write it as [one, other]",
+    "string_type": "must be text | write it in quotes",
+}
 
 
 class Document:
@@ -32,13 +41,13 @@ class Document:
         self._lines: dict[Place, int] = {}
         self._ends: dict[Place, int] = {}
         self._faults: list[Fault] = []
+        self._seen: set[int] = set()
+        self._scalars = yaml.constructor.SafeConstructor()
         try:
             node = yaml.compose(text, Loader=_LOADER)
         except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line = mark.line + 1 if mark else None
-            problem = getattr(error, "problem", None) or str(error)
-            raise SpecError(f"{name} is not valid YAML", faults=[Fault(problem, "", name, line)]) from None
+            raise SpecError(f"{name} is not valid YAML", faults=[self._syntax(error)]) from None
+        self._lines[()] = node.start_mark.line + 1 if node is not None else 1
         self.data: Any = self._build(node, ()) if node is not None else {}
         if self._faults:
             raise SpecError(f"{name} has faults", faults=self._faults)
@@ -67,14 +76,35 @@ class Document:
         except ValidationError as error:
             return None, [self._translate(item, model) for item in error.errors(include_url=False)]
 
+    def _syntax(self, error: yaml.YAMLError) -> Fault:
+        mark = getattr(error, "problem_mark", None)
+        if mark is not None:
+            lines = self.text.splitlines()
+            tabbed = mark.line < len(lines) and "\t" in lines[mark.line]
+            fix = "indent with spaces: YAML allows no tabs there" if tabbed else ""
+            return Fault(getattr(error, "problem", None) or "not YAML", fix, self.name, mark.line + 1)
+        # A character that YAML does not allow: the reader knows its position alone.
+        line = self.text.count("\n", 0, getattr(error, "position", 0)) + 1
+        return Fault(getattr(error, "reason", "not YAML"), "remove the character", self.name, line)
+
     def _build(self, node: yaml.Node, place: Place) -> Any:
+        if id(node) in self._seen:
+            self._faults.append(self.fault(place, "an alias (`*name`) is not read here", "write the value out"))
+            return None
+        self._seen.add(id(node))
+        if len(place) > _DEEPEST:
+            self._faults.append(self.fault(place, "this is nested too deeply", "see the file's JSON schema"))
+            return None
         if isinstance(node, yaml.MappingNode):
             found: dict[Any, Any] = {}
             for key_node, value_node in node.value:
-                key = key_node.value if isinstance(key_node, yaml.ScalarNode) else str(key_node.value)
+                line = key_node.start_mark.line + 1
+                if not isinstance(key_node, yaml.ScalarNode):
+                    self._faults.append(Fault("a key must be text", "write it as `key: value`", self.name, line))
+                    continue
+                key = key_node.value
                 here = (*place, key)
                 if key in found:
-                    line = key_node.start_mark.line + 1
                     first = f"first on line {self._lines[here]}; keep one"
                     self._faults.append(Fault(f"{key!r} is given twice", first, self.name, line))
                     continue
@@ -87,11 +117,12 @@ class Document:
                 self._mark((*place, at), item, item)
                 items.append(self._build(item, (*place, at)))
             return items
-        constructor = yaml.SafeLoader("")
         try:
-            return constructor.construct_object(node)
-        finally:
-            constructor.dispose()
+            return self._scalars.construct_object(node)
+        except (yaml.YAMLError, ValueError) as error:  # an unknown tag; the 31st of a month that has 30 days
+            problem = getattr(error, "problem", None) or str(error)
+            self._faults.append(self.fault(place, f"{node.value!r} cannot be read: {problem}", "put it in quotes"))
+            return None
 
     def _mark(self, place: Place, start: yaml.Node, end: yaml.Node) -> None:
         self._lines[place] = start.start_mark.line + 1
@@ -109,7 +140,10 @@ class Document:
             return self.fault(place, f"unknown key {place[-1]!r}", fix)
         if kind == "missing":
             return self.fault(place[:-1], f"{dotted} is missing", f"add `{place[-1]}:`")
-        message = str(item["msg"]).removeprefix("Value error, ")
+        if kind == "literal_error":
+            known = re.findall(r"'([^']*)'", item["ctx"]["expected"])
+            return self.fault(place, f"{dotted}: {item['input']!r} is not known", nearest(str(item["input"]), known))
+        message = _PLAIN.get(kind) or str(item["msg"]).removeprefix("Value error, ")
         what, _, fix = message.partition(" | ")
         given = item.get("input")
         shown = "" if isinstance(given, (dict, list)) or kind == "value_error" else f" (given: {given!r})"
@@ -119,15 +153,23 @@ class Document:
 def read(path: Path, project: Path) -> Document:
     """Read a YAML file of the project. Raises SpecError when it is missing or cannot be parsed."""
     name = path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
+    return Document(name, read_text(path, name))
+
+
+def read_text(path: Path, name: str) -> str:
+    """A file's text, without a byte order mark. Raises SpecError under `name` when it cannot be read as UTF-8."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        data = path.read_bytes()
     except FileNotFoundError:
         raise SpecError(f"{name} does not exist", fix="check the name, or write the file") from None
-    except UnicodeDecodeError as error:
-        raise SpecError(f"{name} is not UTF-8 text (byte {error.start})", fix="save it as UTF-8") from None
     except OSError as error:
         raise SpecError(f"{name} cannot be read: {error.strerror}") from None
-    return Document(name, text)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        fault = Fault(f"not UTF-8 text (byte {error.start + 1} of the file)", "save it as UTF-8", name, line)
+        raise SpecError(f"{name} cannot be read", faults=[fault]) from None
 
 
 def _is_branch(part: str | int, data: Any, loc: tuple[str | int, ...]) -> bool:
@@ -138,7 +180,9 @@ def _is_branch(part: str | int, data: Any, loc: tuple[str | int, ...]) -> bool:
     for step in loc[: loc.index(part)]:
         with contextlib.suppress(KeyError, IndexError, TypeError):
             current = current[step]
-    return part == "[key]" or (part[:1].isupper() and isinstance(current, dict) and part not in current)
+    if isinstance(current, dict) and part in current:
+        return False
+    return part == "[key]" or (part[:1].isupper() and isinstance(current, dict))
 
 
 def _known_keys(model: Any, path: tuple[str | int, ...]) -> list[str]:

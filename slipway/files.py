@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -68,6 +69,25 @@ def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[N
         yield
 
 
+def same_file(source: Path, target: Path) -> Path:
+    """Make `target` the same file as `source`: by a link where the disk allows, else a copy. Returns `target`.
+
+    Whoever looks sees the old or the new file, whole, also when two commands do this at once.
+    """
+    if target.exists() and target.samefile(source):
+        return target
+    with naming_full_disk(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
+            fresh = Path(scratch) / "file"
+            try:
+                os.link(source, fresh)
+            except OSError:  # another disk, or a file system without links
+                shutil.copyfile(source, fresh)
+            fresh.replace(target)
+    return target
+
+
 def sha256_bytes(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
@@ -77,15 +97,6 @@ def sha256_file(path: Path) -> str:
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
             digest.update(block)
-    return digest.hexdigest()
-
-
-def sha256_tree(folder: Path, *, skip: tuple[str, ...] = ("__pycache__", ".pytest_cache", "dist")) -> str:
-    """One hash over the names, executable bits and contents of a folder's files, in sorted order."""
-    digest = hashlib.sha256()
-    for path in tree_files(folder, skip=skip):
-        executable = "x" if path.stat().st_mode & 0o100 else "-"
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{executable}\0{sha256_file(path)}\n".encode())
     return digest.hexdigest()
 
 

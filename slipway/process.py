@@ -112,7 +112,7 @@ def detach(argv: Sequence[str | Path], *, cwd: Path, log: Path, fix: str = "") -
             child = subprocess.Popen(
                 words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
-    except (FileNotFoundError, PermissionError) as error:
+    except OSError as error:
         raise ProgramError(f"cannot run {words[0]}: {error.strerror}", fix=fix or f"install {words[0]}") from error
     # Reaps it, should it end first: a dead child that nobody waited for still looks alive.
     threading.Thread(target=child.wait, daemon=True).start()
@@ -142,11 +142,11 @@ def _start(
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if merge else subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             start_new_session=True,
         )
-    except (FileNotFoundError, PermissionError) as error:
+    except OSError as error:
         raise ProgramError(f"cannot run {words[0]}: {error.strerror}", fix=fix or f"install {words[0]}") from error
 
 
@@ -157,11 +157,13 @@ def _end(child: subprocess.Popen[str], *, grace: float = 10.0) -> None:
     # Its pipes must be drained, or a child that is still printing never gets to see the signal.
     if child.stdout is not None and not child.stdout.closed:
         threading.Thread(target=_drain, args=(child,), daemon=True).start()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(timeout=grace)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=grace)
+    finally:  # also when an impatient second Ctrl-C ends the wait
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def _drain(child: subprocess.Popen[str]) -> None:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipway.base import EPOCH, Recipe
-from slipway.engine.wheels import normal_name
+from slipway.engine.wheels import distribution
+from slipway.errors import Fault, SpecError
 from slipway.plan import Plan, Stage
 from slipway.spec.model import Image, Sources
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 CA_VARIABLE = "HOST_CA"
 WHEELS_VARIABLE = "WHEELS"
+_FOLDER = "dockerfiles/"
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,13 @@ def _variable(stage: str) -> str:
 
 
 def _environment(sources: Sources) -> Environment:
-    from jinja2 import DictLoader, Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    def source(name: str) -> tuple[str, str, None] | None:
+        return (sources.templates[name], _FOLDER + name, None) if name in sources.templates else None
 
     return Environment(
-        loader=DictLoader(dict(sources.templates)),
+        loader=FunctionLoader(source),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -83,11 +89,24 @@ def _environment(sources: Sources) -> Environment:
     )
 
 
+def _text(templates: Environment, name: str, **values: object) -> str:
+    """One template's text. Raises SpecError that names file and line when it is wrong, or names what is not known."""
+    from jinja2 import TemplateError, TemplateSyntaxError
+
+    try:
+        return templates.get_template(name).render(**values)
+    except TemplateError as error:
+        place = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+        place = [(file, line) for file, line in place if file.startswith(_FOLDER)] or [(_FOLDER + name, None)]
+        if isinstance(error, TemplateSyntaxError):
+            place.append((error.filename or _FOLDER + name, error.lineno))
+        file, line = place[-1]
+        raise SpecError("a template is wrong", faults=[Fault(error.message or str(error), "", file, line)]) from None
+
+
 def _stage_files(stage: Stage, templates: Environment, sources: Sources) -> dict[str, str | bytes]:
-    toolkits = [_distribution(sources.toolkits[name]) for name in stage.toolkits]
-    text = templates.get_template(stage.template).render(
-        **stage.values, stage=stage.name, toolkits=toolkits, epoch=EPOCH
-    )
+    toolkits = _distributions(stage, sources)
+    text = _text(templates, stage.template, **stage.values, stage=stage.name, toolkits=toolkits, epoch=EPOCH)
     files: dict[str, str | bytes] = {f"{stage.name}/Dockerfile": text.lstrip("\n")}
     if stage.needs_host:
         files[f"{stage.name}/host.env"] = _default_host_settings(stage)
@@ -157,12 +176,10 @@ def _build_script(plan: Plan, templates: Environment, sources: Sources) -> str:
         base = plan.bases[stage.os]
         if stage.template.startswith("base") and isinstance(base, Recipe):
             recipes[f"{stage.name}/rootfs.tar"] = base.script(f"{stage.name}/rootfs.tar")
-    installs = {
-        stage.name: [_distribution(sources.toolkits[name]) for name in stage.toolkits]
-        for stage in plan.stages
-        if stage.toolkits
-    }
-    return templates.get_template("build.sh.j2").render(
+    installs = {stage.name: _distributions(stage, sources) for stage in plan.stages if stage.toolkits}
+    return _text(
+        templates,
+        "build.sh.j2",
         recipes=recipes,
         toolkits=sorted({name for stage in plan.stages for name in stage.toolkits}),
         installs=installs,
@@ -170,15 +187,12 @@ def _build_script(plan: Plan, templates: Environment, sources: Sources) -> str:
     )
 
 
-def _distribution(toolkit: Mapping[str, bytes]) -> str:
-    """A toolkit's name as its wheel's file has it."""
-    match = re.search(r'^name\s*=\s*"([^"]+)"', toolkit["pyproject.toml"].decode(), re.MULTILINE)
-    assert match is not None
-    return normal_name(match[1]).replace("-", "_")
+def _distributions(stage: Stage, sources: Sources) -> list[str]:
+    return [distribution(name, sources.toolkits[name].get("pyproject.toml")) for name in stage.toolkits]
 
 
 def write(rendering: Rendering, folder: Path) -> None:
-    """Write a rendering into a folder. Files that other renderings left there are removed, what builds made stays."""
+    """Write a rendering into a folder. What else lies there stays: other renderings' files, and what builds made."""
     from slipway.files import write_whole
 
     for path, content in rendering.files.items():

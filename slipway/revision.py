@@ -20,7 +20,7 @@ RECIPE = "slipway/base.py"  # how root filesystems are made
 
 @dataclass(frozen=True)
 class Revision:
-    """A commit and its time (ISO 8601). `commit` ends in `-dirty` when inputs differ from it; outside git: `unknown`."""
+    """A commit and its time (ISO 8601). `commit` ends in `-dirty` when inputs differ from it; `unknown` outside git."""
 
     commit: str
     created: str
@@ -33,27 +33,36 @@ def of(image: Image, plan: Plan, project: Path) -> Revision:
     """The revision of an image's inputs: templates, locks, toolkits, and its own lines of the buildspec file."""
     paths = inputs(image, plan)
     try:
-        commits = _git(project, "log", "-1", "--format=%H", "--", *paths).split()
-        for first, last in image.lines:
-            span = f"{first},{last}:{image.file}"
-            commits += _git(project, "log", "-1", "--format=%H", "--no-patch", "-L", span).split()[:1]
-        if not commits:
-            return UNKNOWN
-        newest = _git(project, "log", "-1", "--no-walk=sorted", "--format=%H %cI", *set(commits)).split()
-        dirty = _git(project, "status", "--porcelain", "--", *paths, image.file)
+        dirty = bool(_git(project, "status", "--porcelain", "--", *paths, image.file).strip())
+        # The lines of a changed file are not those that its commits speak of.
+        commits = {"HEAD"} if dirty else _commits(image, paths, project)
+        commit, moment = _git(project, "log", "-1", "--no-walk=sorted", "--format=%H %cI", *commits).split()
     except ProgramError:
         return UNKNOWN
-    commit, moment = newest
     created = datetime.fromisoformat(moment).astimezone(timezone.utc).isoformat()
-    return Revision(f"{commit}-dirty" if dirty.strip() else commit, created)
+    return Revision(f"{commit}-dirty" if dirty else commit, created)
+
+
+def shallow(project: Path) -> bool:
+    """Whether the clone holds only the end of its history, so that the commit of an input may not be found in it."""
+    try:
+        return _git(project, "rev-parse", "--is-shallow-repository").strip() == "true"
+    except ProgramError:
+        return False
+
+
+def _commits(image: Image, paths: list[str], project: Path) -> set[str]:
+    """The last commit of the files, and of each span of lines."""
+    found = _git(project, "log", "-1", "--format=%H", "--", *paths).split()
+    for first, last in image.lines:
+        found += _git(project, "log", "-1", "--format=%H", "--no-patch", "-L", f"{first},{last}:{image.file}").split()
+    return set(found)
 
 
 def inputs(image: Image, plan: Plan) -> list[str]:
     """The files and folders of the project that decide an image, besides its lines of the buildspec file."""
-    chain = plan.chain(image)
-    stages = [*chain, *(plan.stage(parent) for stage in chain for parent in stage.parents.values())]
     found = {RECIPE, "dockerfiles/install.j2"}
-    for stage in stages:
+    for stage in plan.needed(image):
         found.add(f"dockerfiles/{stage.template}")
         found |= {f"toolkits/{name}" for name in stage.toolkits}
         if stage.lock:
@@ -62,4 +71,4 @@ def inputs(image: Image, plan: Plan) -> list[str]:
 
 
 def _git(project: Path, *words: str) -> str:
-    return process.run(["git", "-C", project, *words], timeout=60).stdout
+    return process.run(["git", "-C", project, "-c", "log.showSignature=false", *words], timeout=60).stdout

@@ -9,6 +9,7 @@ from __future__ import annotations
 import configparser
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,6 @@ KNOWN: tuple[Setting, ...] = (
     Setting("builder", "", "buildx builder or docker context to build on; empty: the engine's own"),
     Setting("wheel-index", "", "takes the place of the framework's own wheel index of buildspec/"),
     Setting("state", ".slipway", "folder of records, caches and logs, relative to the project's root"),
-    Setting("jobs", "2", "stages built at the same time"),
     Setting("min-free-mb", "6000", "free MB that a build wants on the engine's disk before it begins"),
 )
 
@@ -78,7 +78,7 @@ class Settings:
 
     def number(self, name: str) -> int:
         value = self.values[name]
-        if not value.text.isdigit():
+        if not re.fullmatch(r"[0-9]{1,9}", value.text):
             raise SpecError(
                 f"the setting {name} takes a whole number, not {value.text!r} (from {value.source})",
                 fix=f"give a number, for example {_BY_NAME[name].default}",
@@ -177,19 +177,22 @@ def _config_file(path: Path) -> dict[str, Value]:
 def pip_settings(environment: Mapping[str, str]) -> PipSettings:
     """What pip is told on this host: its config files in pip's own order, then its variables.
 
-    Source of the files and of their order: pip's documentation, "Configuration". Only the keys that decide where
-    packages come from are read.
+    Source of the files and of their order: pip's documentation, "Configuration". As there, the section `install` goes
+    before `global` whatever the file, and an empty value ends as none. Only keys that decide where packages come from
+    are read. Raises SpecError for a file that pip could not read either.
     """
-    merged: dict[str, str] = {}
+    sections: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for path in _pip_files(environment):
         parser = configparser.RawConfigParser()
         try:
             parser.read(path, encoding="utf-8")
-        except (configparser.Error, OSError, UnicodeDecodeError):
-            continue
-        for section in ("global", "install"):
+        except (configparser.Error, OSError, UnicodeDecodeError) as error:
+            what = str(error).splitlines()[0]
+            raise SpecError(f"pip's settings cannot be read: {path}: {what}", fix="mend or remove the file") from None
+        for section, found in sections.items():
             if parser.has_section(section):
-                merged.update({key.replace("_", "-"): value for key, value in parser.items(section)})
+                found.update({key.replace("_", "-"): value for key, value in parser.items(section)})
+    merged = {key: value for found in sections.values() for key, value in found.items() if value}
     for key in ("index-url", "extra-index-url", "find-links", "cert", "constraint", "trusted-host"):
         value = environment.get("PIP_" + key.upper().replace("-", "_"))
         if value:
@@ -198,10 +201,16 @@ def pip_settings(environment: Mapping[str, str]) -> PipSettings:
         index_url=merged.get("index-url", "").strip(),
         extra_index_urls=_words(merged, "extra-index-url"),
         find_links=_words(merged, "find-links"),
-        cert=merged.get("cert", "").strip(),
+        cert=merged.get("cert", "").strip() or _certificates(environment),
         constraints=_words(merged, "constraint"),
         trusted_hosts=_words(merged, "trusted-host"),
     )
+
+
+def _certificates(environment: Mapping[str, str]) -> str:
+    """The bundle that HTTPS clients of this host are told to trust, by the variables that they read."""
+    names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+    return next((environment[name] for name in names if environment.get(name)), "")
 
 
 def _words(merged: Mapping[str, str], key: str) -> tuple[str, ...]:
@@ -215,9 +224,11 @@ def _pip_files(environment: Mapping[str, str]) -> list[Path]:
     xdg_dirs = environment.get("XDG_CONFIG_DIRS") or "/etc/xdg"
     files = [Path(folder) / "pip" / "pip.conf" for folder in xdg_dirs.split(":") if folder]
     files.append(Path("/etc/pip.conf"))
-    files.append(home / ".pip" / "pip.conf")
-    files.append(Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf")
     own = environment.get("PIP_CONFIG_FILE")
+    if not (own and Path(own).exists()):  # one that is named takes the place of the user's
+        files.append(home / ".pip" / "pip.conf")
+        files.append(Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf")
+    files.append(Path(sys.prefix) / "pip.conf")
     if own:
         files.append(Path(own))
     return files

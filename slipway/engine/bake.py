@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import tempfile
@@ -12,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from slipway import process
-from slipway.errors import BuildError, DiskError, SlipwayError
+from slipway.errors import BuildError, DiskError, EngineError, SlipwayError
 
-_STEP = re.compile(r"\[(?P<target>\S+) (?P<stage>\S+) (?P<at>\d+)/(?P<of>\d+)\] (?P<text>.*)", re.DOTALL)
+# The platform stands there when it is not the builder's own.
+_STEP = re.compile(r"\[(?P<target>\S+) (?:linux/\S+ )?(?P<stage>\S+) (?P<at>\d+)/(?P<of>\d+)\] (?P<text>.*)", re.DOTALL)
 _EXPORT = re.compile(r"\[(?P<target>\S+)\] exporting to")
+_UNFIT = re.compile(r"is not a docker command|no builder .* found|failed to find driver|Cannot connect to")
 _SHOWN = 30
 
 
@@ -31,9 +34,13 @@ class Step:
     done: bool = False
     error: str = ""
     megabytes: float = 0.0  # moved so far: downloaded, uploaded or exported
-    log: list[str] = field(default_factory=list)
     _bytes: dict[str, int] = field(default_factory=dict)
-    _partial: str = ""
+    _said: bytearray = field(default_factory=bytearray)
+
+    @property
+    def log(self) -> list[str]:
+        """The lines that it printed. Blocks may end within a line, or within a character."""
+        return self._said.decode(errors="replace").splitlines()
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,7 @@ class Tracker:
         for log in event.get("logs") or ():
             step = self.steps.get(log.get("vertex", ""))
             if step is not None:
-                _add_log(step, log.get("data", ""))
+                step._said += base64.b64decode(log.get("data") or "")
                 changed[log["vertex"]] = step
         return list(changed.values())
 
@@ -112,9 +119,6 @@ class Tracker:
         if vertex.get("completed") and not step.done:
             step.done = True
             step.seconds = 0.0 if step.cached else max(0.0, _seconds(vertex["completed"]) - step.started)
-            if step._partial:
-                step.log.append(step._partial)
-                step._partial = ""
         return step
 
 
@@ -124,7 +128,6 @@ def bake(
     on_step: Callable[[Step], None],
     *,
     builder: str = "",
-    jobs: int = 0,
     no_cache: bool = False,
 ) -> Baked:
     """Bake a rendered folder's default group. `variables` are bake variables, handed over by environment.
@@ -170,18 +173,11 @@ def _failure(tracker: Tracker) -> SlipwayError:
         )
     if not failed:
         ending = "\n".join(f"    {line}" for line in words)
-        return BuildError(f"the build could not be run:\n{ending}", fix="`invoke doctor` checks engine and builder")
+        kind = EngineError if _UNFIT.search(everything) else BuildError
+        return kind(f"the build could not be run:\n{ending}", fix="`invoke doctor` checks engine and builder")
     step = failed[0]
     ending = "\n".join(f"    {line}" for line in (step.log or [step.error])[-_SHOWN:])
     return BuildError(f"the stage {step.stage} failed at {step.text}; its last lines:\n{ending}")
-
-
-def _add_log(step: Step, data: str) -> None:
-    import base64
-
-    text = step._partial + base64.b64decode(data).decode(errors="replace")
-    *lines, step._partial = text.split("\n")
-    step.log.extend(lines)
 
 
 def _short(text: str) -> str:

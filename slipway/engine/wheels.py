@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from urllib.parse import unquote, urlparse
 
 from slipway import process
 from slipway.errors import SpecError
-from slipway.files import naming_full_disk, sha256_file
+from slipway.files import naming_full_disk, same_file, sha256_file
 from slipway.settings import PipSettings
 
 
@@ -79,7 +78,7 @@ def stage(locks: Iterable[str], pip: PipSettings, folder: Path) -> list[Path]:
     for pin in {pin for lock in locks for pin in pins(lock)}:
         for wheel in wheels_of(pin.name, pip):
             if unquote(wheel.name).split("-")[1] == pin.version and sha256_file(wheel) in pin.hashes:
-                staged.append(_link(wheel, folder / unquote(wheel.name)))
+                staged.append(same_file(wheel, folder / unquote(wheel.name)))
                 break
     for stale in set(folder.iterdir()) - set(staged):
         stale.unlink()
@@ -88,25 +87,25 @@ def stage(locks: Iterable[str], pip: PipSettings, folder: Path) -> list[Path]:
 
 def build_toolkit(source: Path, folder: Path, *, epoch: int) -> Path:
     """Build a toolkit's wheel into `folder`, stamped `epoch` (seconds since 1970): same source, same bytes."""
+    project = source / "pyproject.toml"
+    module = distribution(source.name, project.read_bytes() if project.is_file() else None)
     folder.mkdir(parents=True, exist_ok=True)
-    if not (source / "pyproject.toml").is_file():
-        raise SpecError(
-            f"toolkits/{source.name} has no pyproject.toml", fix="a toolkit is a folder that builds a wheel"
-        )
     process.run(
         [sys.executable, "-m", "flit_core.wheel", "--outdir", folder.resolve(), source],
         env={"SOURCE_DATE_EPOCH": str(epoch)},
         fix=f"see that toolkits/{source.name}/pyproject.toml builds with flit_core",
     )
-    (wheel,) = folder.glob(f"{_module(source)}-*.whl")
+    (wheel,) = folder.glob(f"{module}-*.whl")
     return wheel
 
 
-def _module(source: Path) -> str:
-    text = (source / "pyproject.toml").read_text(encoding="utf-8")
-    match = re.search(r'^name\s*=\s*"([^"]+)"', text, re.MULTILINE)
+def distribution(toolkit: str, pyproject: bytes | None) -> str:
+    """A toolkit's name as its wheel's file has it. Raises SpecError when its pyproject.toml is missing or unnamed."""
+    if pyproject is None:
+        raise SpecError(f"toolkits/{toolkit} has no pyproject.toml", fix="a toolkit is a folder that builds a wheel")
+    match = re.search(r'^name\s*=\s*["\']([\w.-]+)["\']', pyproject.decode(errors="replace"), re.MULTILINE)
     if not match:
-        raise SpecError(f"toolkits/{source.name}/pyproject.toml has no project name", fix='add name = "slipway-…"')
+        raise SpecError(f"toolkits/{toolkit}/pyproject.toml has no project name", fix='add name = "slipway-…"')
     return normal_name(match[1]).replace("-", "_")
 
 
@@ -120,15 +119,3 @@ def _linked_folders(page: Path) -> list[Path]:
             if target is not None and not urlparse(link).netloc:
                 folders.append(Path(os.path.normpath(target)).parent)
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
-
-
-def _link(wheel: Path, target: Path) -> Path:
-    if target.exists() and target.samefile(wheel):
-        return target
-    with naming_full_disk(target):
-        target.unlink(missing_ok=True)
-        try:
-            os.link(wheel, target)
-        except OSError:
-            shutil.copyfile(wheel, target)
-    return target

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,18 +12,26 @@ from slipway import documents
 from slipway.documents import Document, Place
 from slipway.errors import Fault, SpecError, nearest
 from slipway.files import tree_files
-from slipway.spec.model import Image, Matrix, Sources
+from slipway.spec import naming
+from slipway.spec.model import SCOPES, Image, Matrix, Sources
 
 if TYPE_CHECKING:
     from slipway.spec.schema import BuildspecFile, ExcludedPart, StackPart
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What a buildspec file may name: the toolkits that exist, and the scopes that have a template."""
+
+    toolkits: tuple[str, ...]
+    scopes: tuple[str, ...]
+
+
 def load(project: Path) -> Matrix:
     """Read every file of buildspec/. Raises SpecError that lists each fault with file, line and fix."""
-    known = (
-        sorted(path.name for path in (project / "toolkits").iterdir() if path.is_dir())
-        if (project / "toolkits").is_dir()
-        else []
+    known = _Known(
+        toolkits=tuple(sorted(path.parent.name for path in (project / "toolkits").glob("*/pyproject.toml"))),
+        scopes=tuple(scope for scope in SCOPES if (project / "dockerfiles" / f"{scope}.Dockerfile.j2").is_file()),
     )
     images: list[Image] = []
     faults: list[Fault] = []
@@ -32,7 +42,7 @@ def load(project: Path) -> Matrix:
         try:
             found, wrong = _read(documents.read(path, project), known)
         except SpecError as error:
-            faults += error.faults or (Fault(error.message, error.fix, path.name),)
+            faults += error.faults or (Fault(error.message, error.fix, path.relative_to(project).as_posix()),)
             continue
         images += found
         faults += wrong
@@ -48,10 +58,13 @@ def read_sources(project: Path) -> Sources:
     toolkits = project / "toolkits"
     return Sources(
         templates={
-            path.name: path.read_text(encoding="utf-8") for path in sorted((project / "dockerfiles").glob("*.j2"))
+            path.name: documents.read_text(path, path.relative_to(project).as_posix())
+            for path in sorted((project / "dockerfiles").glob("*.j2"))
         },
         locks={
-            path.relative_to(locks).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+            path.relative_to(locks).with_suffix("").as_posix(): documents.read_text(
+                path, path.relative_to(project).as_posix()
+            )
             for path in sorted(locks.rglob("*.txt"))
         },
         toolkits={
@@ -64,22 +77,23 @@ def read_sources(project: Path) -> Sources:
     )
 
 
-def _read(document: Document, toolkits: list[str]) -> tuple[list[Image], list[Fault]]:
+def _read(document: Document, known: _Known) -> tuple[list[Image], list[Fault]]:
     from slipway.spec.schema import BuildspecFile
 
     parsed, faults = document.validate(BuildspecFile)
     if parsed is None:
         return [], faults
     faults = [
-        document.fault(("toolkits", scope, at), f"there is no toolkit {name!r}", nearest(name, toolkits))
+        document.fault(("toolkits", scope, at), f"there is no toolkit {name!r}", nearest(name, known.toolkits))
         for scope in ("training", "inference")
         for at, name in enumerate(getattr(parsed.toolkits, scope))
-        if name not in toolkits
+        if name not in known.toolkits
     ]
     images = []
     newest = max(parsed.stacks, key=lambda key: _order(parsed.stacks[key].version))
     for key, stack in parsed.stacks.items():
         faults += _stack_faults(document, key, stack)
+        faults += _scope_faults(document, parsed, key, known)
         images += _cells(document, parsed, key, stack, newest=key == newest)
     for at, rule in enumerate(parsed.excluded):
         if not any(_fits(rule, image) for image in images):
@@ -111,6 +125,19 @@ def _stack_faults(document: Document, key: str, stack: StackPart) -> list[Fault]
                     (*here, "ceiling-mb", scope), f"{scope} is not among the scopes of this stack", "remove it"
                 )
             )
+    return faults
+
+
+def _scope_faults(document: Document, file: BuildspecFile, key: str, known: _Known) -> list[Fault]:
+    faults = []
+    for at, scope in enumerate(file.stacks[key].scopes):
+        place: Place = ("stacks", key, "scopes", at)
+        if scope not in known.scopes:
+            fix = f"write dockerfiles/{scope}.Dockerfile.j2; known: {', '.join(known.scopes) or 'none'}"
+            faults.append(document.fault(place, f"there is no template for the scope {scope}", fix))
+        if not getattr(file.toolkits, scope):
+            fix = f"name one in toolkits: {scope}:"
+            faults.append(document.fault(place, f"no toolkit starts the images of the scope {scope}", fix))
     return faults
 
 
@@ -164,22 +191,30 @@ def _fits(rule: ExcludedPart, image: Image) -> bool:
 
 
 def _duplicates(images: list[Image]) -> list[Fault]:
+    """Names that two cells would share: the framework of two files, the locks of two stacks, an image's own."""
     faults = []
-    first: dict[str, Image] = {}
+    frameworks: dict[str, Image] = {}
+    stacks: dict[str, Image] = {}
+    told: set[tuple[str, str]] = set()
     for image in images:
-        other = first.setdefault(image.id, image)
-        if other is not image:
-            where = f"{other.file}:{other.lines[0][0]}"
-            faults.append(
-                Fault(f"{image.id} is declared twice", f"first at {where}; remove one", image.file, image.lines[0][0])
-            )
+        file = frameworks.setdefault(image.framework, image)
+        stack = stacks.setdefault(image.stack_id, image)
+        place = (image.file, image.lines[0][0])
+        if file.file != image.file and (image.file, "") not in told:
+            told.add((image.file, ""))
+            what = f"the framework {image.framework} is declared in two files"
+            faults.append(Fault(what, f"first in {file.file}; one file says everything about it", image.file, 1))
+        if (stack.file, stack.stack) != (image.file, image.stack) and (image.file, image.stack_id) not in told:
+            told.add((image.file, image.stack_id))
+            first = f"first at {stack.file}:{stack.lines[0][0]}; remove one"
+            faults.append(Fault(f"{image.stack_id} is declared twice", first, *place))
+        if not naming.is_tag(f"{image.tag}-v1000"):
+            faults.append(Fault(f"{image.id} makes a tag of more than 128 characters", "shorten its version", *place))
     return faults
 
 
-def _order(version: str) -> tuple[int, ...]:
-    """Versions in their order: by their numbers; what follows a letter or `+` does not count."""
-    numbers = []
-    for part in version.split("+")[0].split("."):
-        digits = "".join(char for char in part if char.isdigit())
-        numbers.append(int(digits or 0))
-    return tuple(numbers)
+def _order(version: str) -> tuple[tuple[int, ...], bool]:
+    """Versions in their order: by their numbers, and one that is finished after one that is not (2.13.0rc1)."""
+    numbers = re.match(r"[0-9.]+", version)
+    assert numbers is not None
+    return tuple(int(part) for part in numbers[0].split(".") if part), re.search(r"(a|b|rc)\d", version) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -40,9 +41,29 @@ def _not_a_number(value: Any) -> Any:
     return value
 
 
+def _address(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"\s", text):
+        raise ValueError(f"{text!r} is not the address of an index | write it as https://host/path")
+    if parts.username or parts.password:
+        raise ValueError("an address with a user name or password would stand in every render | use pip's settings")
+    return text
+
+
+def _date(value: Any) -> Any:
+    """YAML reads 2027-07-31 as a date; pydantic would take a number for seconds since 1970."""
+    if type(value) is not date:
+        raise ValueError(f"{value!r} is not a date | write it as 2027-07-31, without quotes")
+    return value
+
+
 Version = Annotated[str, BeforeValidator(_not_a_number), AfterValidator(_version)]
 Minor = Annotated[str, BeforeValidator(_not_a_number), AfterValidator(_minor)]
 Requirement = Annotated[str, AfterValidator(_requirement)]
+Address = Annotated[str, AfterValidator(_address)]
+Date = Annotated[date, BeforeValidator(_date)]
+Megabytes = Annotated[int, Field(gt=0, strict=True)]
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 SitePath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*][A-Za-z0-9_.*-]*(/[A-Za-z0-9_*][A-Za-z0-9_.*-]*)*$")]
 DebianName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
@@ -53,7 +74,7 @@ OS = Literal["debian12", "debian13"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(extra="forbid")
 
 
 class ProcessorPart(_Part):
@@ -95,8 +116,10 @@ class StackPart(_Part):
         alias="leave-out",
         description="paths below site-packages that no image needs; * stands for any name",
     )
-    ceiling_mb: dict[Scope, int] = Field(default={}, alias="ceiling-mb", description="MB (10^6 bytes), uncompressed")
-    supported_until: date | None = Field(default=None, alias="supported-until")
+    ceiling_mb: dict[Scope, Megabytes] = Field(
+        default={}, alias="ceiling-mb", description="MB (10^6 bytes), uncompressed"
+    )
+    supported_until: Date | None = Field(default=None, alias="supported-until")
 
 
 class ExcludedPart(_Part):
@@ -121,9 +144,9 @@ class BuildspecFile(_Part):
     """One file of buildspec/: everything about one framework."""
 
     framework: Name
-    wheel_index: dict[Processor, str] = Field(default={}, alias="wheel-index")
+    wheel_index: dict[Processor, Address] = Field(default={}, alias="wheel-index")
     toolkits: ToolkitsPart = ToolkitsPart()
-    stacks: dict[Annotated[str, BeforeValidator(_not_a_number)], StackPart] = Field(min_length=1)
+    stacks: dict[Key, StackPart] = Field(min_length=1)
     excluded: list[ExcludedPart] = []
 
 
