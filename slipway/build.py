@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from slipway import lock, render, revision
-from slipway.base import EPOCH, Recipe, describe
+from slipway import lock, preflight, render, revision
+from slipway.base import EPOCH, Pulled, Recipe, describe
 from slipway.console import Console
 from slipway.engine import bake, rootfs, wheels
 from slipway.engine.bake import Step
@@ -72,6 +72,9 @@ def build(
     """Build every image of the plan and record it. Nothing is recorded when a step fails or Ctrl-C ends it."""
     engine = Engine.connect(settings.environment)
     _want_space(engine, settings)
+    for base in plan.bases.values():
+        if isinstance(base, Pulled):
+            preflight.pulled_base(base)
     rendered, revisions = rendering(plan, sources, settings)
     key = sha256_bytes(" ".join(image.id for image in plan.images).encode())[:12]
     folder = settings.state / "build" / key

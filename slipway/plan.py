@@ -171,7 +171,10 @@ def _stages(image: Image, base: Base) -> list[Stage]:
             name=image.id,
             template=f"{image.scope}.Dockerfile.j2",
             parents={"parent": top, "tools": tools_name},
-            values={"image": {"id": image.id, "processor": image.processor}},
+            values={
+                "image": {"id": image.id, "processor": image.processor},
+                "environment": dict(image.environment),
+            },
             toolkits=image.toolkits,
             image=image,
             **where,

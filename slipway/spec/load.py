@@ -142,7 +142,12 @@ def _scope_faults(document: Document, file: BuildspecFile, key: str, known: _Kno
 
 
 def _cells(document: Document, file: BuildspecFile, key: str, stack: StackPart, *, newest: bool) -> list[Image]:
-    spans = (document.span(("stacks", key)), document.span(("toolkits",)), document.span(("wheel-index",)))
+    spans = (
+        document.span(("stacks", key)),
+        document.span(("toolkits",)),
+        document.span(("environment",)),
+        document.span(("wheel-index",)),
+    )
     lines = tuple(span for span in spans if span is not None)
     return [
         Image(
@@ -162,6 +167,7 @@ def _cells(document: Document, file: BuildspecFile, key: str, stack: StackPart, 
             leave_out=tuple(stack.leave_out),
             system_packages=tuple(sorted(getattr(stack.system_packages, scope))),
             toolkits=tuple(getattr(file.toolkits, scope)),
+            environment=dict(sorted(getattr(file.environment, scope).items())),
             wheel_index=file.wheel_index.get(processor, ""),
             ceiling_mb=stack.ceiling_mb.get(scope, 0),
             supported_until=stack.supported_until.isoformat() if stack.supported_until else "",

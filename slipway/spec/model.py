@@ -32,6 +32,7 @@ class Image:
     leave_out: tuple[str, ...] = ()  # below site-packages, removed where they would enter
     system_packages: tuple[str, ...] = ()  # Debian's, beside those of the base
     toolkits: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
     wheel_index: str = ""
     ceiling_mb: int = 0  # uncompressed; 0: none
     supported_until: str = ""

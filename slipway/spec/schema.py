@@ -66,6 +66,8 @@ Megabytes = Annotated[int, Field(gt=0, strict=True)]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 SitePath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*][A-Za-z0-9_.*-]*(/[A-Za-z0-9_*][A-Za-z0-9_.*-]*)*$")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
+PlainText = Annotated[str, Field(pattern=r'^[^"$`\\\n]*$')]  # stands between double quotes in a Dockerfile
 DebianName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
 Scope = Literal["training", "inference"]
 Processor = Literal["cpu", "gpu"]
@@ -140,12 +142,20 @@ class ToolkitsPart(_Part):
     inference: list[Name] = []
 
 
+class EnvironmentPart(_Part):
+    """Environment variables of the images of one scope."""
+
+    training: dict[VariableName, PlainText] = {}
+    inference: dict[VariableName, PlainText] = {}
+
+
 class BuildspecFile(_Part):
     """One file of buildspec/: everything about one framework."""
 
     framework: Name
     wheel_index: dict[Processor, Address] = Field(default={}, alias="wheel-index")
     toolkits: ToolkitsPart = ToolkitsPart()
+    environment: EnvironmentPart = EnvironmentPart()
     stacks: dict[Key, StackPart] = Field(min_length=1)
     excluded: list[ExcludedPart] = []
 
