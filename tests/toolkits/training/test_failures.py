@@ -86,6 +86,21 @@ def test_failure_on_stdout_only(job):
     assert done.failure.startswith("the disk is on fire\n")
 
 
+def test_traceback_on_stdout_beside_warnings_on_stderr(job):
+    job.script(
+        """
+        import sys, traceback
+        print("a warning", file=sys.stderr)
+        try:
+            raise ValueError("printed by the script itself")
+        except ValueError:
+            traceback.print_exc(file=sys.stdout)
+        sys.exit(1)
+        """
+    )
+    assert job.run().failure.startswith("ValueError: printed by the script itself")
+
+
 @pytest.mark.parametrize("written", ["my own reason", "x" * 5000])
 def test_scripts_own_reason_is_kept(job, written):
     job.script(f"import os; open(os.environ['SM_OUTPUT_DIR'] + '/failure', 'w').write({written!r}); 1/0")

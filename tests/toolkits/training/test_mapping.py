@@ -83,6 +83,15 @@ def test_switch_with_a_wrong_value_is_an_error(job):
     assert "SLIPWAY_JSON_ARGUMENTS='perhaps'" in done.failure
 
 
+def test_all_wrong_switches_are_named_before_anything_runs(job):
+    job.env.update(SLIPWAY_STOP_GRACE="long", SLIPWAY_INSTALLER="conda", SLIPWAY_DNS_TIMEOUT="-1")
+    job.script("print('must not run')")
+    done = job.run()
+    assert (done.code, done.out) == (1, "")
+    for name in ("SLIPWAY_STOP_GRACE='long'", "SLIPWAY_INSTALLER='conda'", "SLIPWAY_DNS_TIMEOUT='-1'"):
+        assert name in done.failure
+
+
 def test_argument_vector_replaces_the_options(job):
     argv = ["--flag", "a b", "", "--flag", "pos"]
     job.script(

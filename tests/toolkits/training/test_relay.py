@@ -291,6 +291,11 @@ def test_last_lines_of_a_tee_are_waited_for(job):
     assert job.run().out == "".join(f"log {i}\n" for i in range(1, 101))
 
 
+def test_toolkits_line_never_joins_an_unfinished_one(job):
+    job.script("import sys; sys.stderr.write('loss=0.5'); sys.exit(3)")
+    assert "\nloss=0.5\n20" in job.run().err
+
+
 def test_full_log_device_is_reported(job):
     job.script("print('x' * 100)")
     with Path("/dev/full").open("wb") as full:

@@ -177,6 +177,16 @@ def test_file_is_not_written_through_a_link_of_the_same_name(tmp_path):
     assert (target / "x").read_text() == "evil"
 
 
+def test_hard_link_to_itself_is_left_out(tmp_path, caplog):
+    target = tmp_path / "target"
+    target.mkdir()
+    entries = [("a", b"kept"), (entry("a", tarfile.LNKTYPE, "a"), b""), (entry("s", tarfile.SYMTYPE, "a"), b"")]
+    entries.append((entry("a", tarfile.LNKTYPE, "s"), b""))
+    archives.extract(str(archive(tmp_path / "a.tar.gz", entries)), str(target))
+    assert (target / "a").read_bytes() == b"kept"
+    assert caplog.text.count("it links to itself") == 2
+
+
 def test_link_that_turns_hostile_later_is_taken_away(tmp_path, caplog):
     """x -> d/.. is harmless until d becomes a link to the target itself."""
     target = tmp_path / "target"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tarfile
+import zlib
 from typing import Iterable, List, Optional
 
 from sagemaker_training import errors
@@ -21,17 +22,20 @@ _DRIVE = re.compile(r"^[A-Za-z]:")
 def extract(archive: str, target: str, name: Optional[str] = None) -> None:
     """Unpacks a gzipped (or otherwise compressed) tar archive into a folder. name: what to call it in messages."""
     name = name or archive
+    links: List[str] = []
     try:
         with tarfile.open(archive, "r:*") as tar:
-            links = [path for member in tar for path in _extract_member(tar, member, target)]
-        _remove_leaving(links, target)
-    except (tarfile.TarError, EOFError, ValueError) as error:
+            for member in tar:
+                links += _extract_member(tar, member, target)
+    except (tarfile.TarError, zlib.error, EOFError, ValueError) as error:
         raise errors.ClientError(f"{name} is not a complete tar archive: {error}") from error
     except OSError as error:
         # Broken compression is an OSError without a number; a full disk has one and is not the archive's fault.
         if error.errno is not None:
             raise
         raise errors.ClientError(f"{name} is not a complete tar archive: {error}") from error
+    finally:
+        _remove_leaving(links, target)
 
 
 def _extract_member(tar: tarfile.TarFile, member: tarfile.TarInfo, target: str) -> List[str]:
@@ -46,16 +50,25 @@ def _extract_member(tar: tarfile.TarFile, member: tarfile.TarInfo, target: str) 
     if reason:
         logger.warning("archive: %r is left out: %s", original, reason)
         return []
+    path = os.path.join(target, member.name)
+    _make_room(path, member)
+    if member.issym() or member.islnk():
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        # Made here: the library, when a link fails, looks for what it points to and may do so for ever.
+        if member.issym():
+            os.symlink(member.linkname, path)
+            return [path]
+        os.link(os.path.join(target, member.linkname), path)
+        return []
     member.mode = (member.mode & 0o777) | (0o700 if member.isdir() else 0o600)
     member.uid, member.gid = os.getuid(), os.getgid()
     member.uname = member.gname = ""
-    _make_room(os.path.join(target, member.name), member)
     if hasattr(tarfile, "data_filter"):
         # The checks above are ours; the trusted filter only tells newer Pythons that we made them.
         tar.extract(member, target, filter="fully_trusted")
     else:
         tar.extract(member, target)
-    return [os.path.join(target, member.name)] if member.issym() else []
+    return []
 
 
 def _remove_leaving(links: Iterable[str], target: str) -> None:
@@ -88,6 +101,9 @@ def _refusal(member: tarfile.TarInfo, target: str) -> str:
             return f"it links to {member.linkname!r}, outside the target"
         if not os.path.isfile(os.path.join(target, member.linkname)):
             return f"it links to {member.linkname!r}, which is not in the archive before it"
+        source = os.path.realpath(os.path.join(target, member.linkname))
+        if source == os.path.realpath(os.path.join(target, member.name)):
+            return "it links to itself"
     return ""
 
 

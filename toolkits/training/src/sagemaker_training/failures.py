@@ -74,6 +74,14 @@ def _named_signal(return_code: Optional[int]) -> str:
         return ""
 
 
+def telling(stderr: str, stdout: str) -> str:
+    """The stream that explains a failure: the one with a traceback, else the one with anything in it."""
+    for text in (stderr, stdout):
+        if "Traceback (most recent call last):" in text:
+            return text
+    return stderr if stderr.strip() else stdout
+
+
 def _cause(output: str) -> Tuple[str, str]:
     """The line that explains the end, and the text around it.
 

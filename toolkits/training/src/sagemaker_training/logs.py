@@ -11,13 +11,23 @@ LOGGER_NAME = "sagemaker-training-toolkit"
 
 logger = logging.getLogger(LOGGER_NAME)
 
+# Whether the script left its last line on stderr without an end. The next line of the toolkit then begins with one:
+# "loss=0.5" and a date on one line would read as another number.
+midline = False
+
 _FORMAT = "%(asctime)s %(name)-12s %(levelname)-8s %(message)s"
 
 
 class _MaskingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
+        global midline
         line = super().format(record)
-        return masking.text(line) if record.name == LOGGER_NAME else line
+        if record.name == LOGGER_NAME:
+            line = masking.text(line)
+        if midline:
+            midline = False
+            line = "\n" + line
+        return line
 
 
 def configure(level: int) -> None:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from sagemaker_training import cgroup, settings
+from sagemaker_training import cgroup, logs, settings
 from sagemaker_training.logs import logger
 from sagemaker_training.relay import Relay, Sink, Stream, Transform, open_pipe
 
@@ -240,16 +240,16 @@ class _Run:
     ) -> None:
         self._argv = tuple(argv)
         self._wake = wake
-        self._killed = False
+        self._told = self._killed = False
         self._oom_before = cgroup.oom_kills()
         self._relay = Relay()
         self._sinks = _sinks()
-        self._streams: List[Stream] = []
+        self._streams: List[Tuple[str, Stream]] = []
         if wake is not None:
             self._relay.watch(wake)
         self._start(cwd, env, transform)
         for fd, name in sources:
-            self._streams.append(self._relay.add(fd, self._sinks[name]))
+            self._streams.append((name, self._relay.add(fd, self._sinks[name], awaited=False)))
 
     def _start(self, cwd: Optional[str], env: Optional[Mapping[str, str]], transform: Optional[Transform]) -> None:
         # One pipe for both streams where both end in the same place: then their order is exact.
@@ -258,7 +258,7 @@ class _Run:
         for name in ("stdout",) if one else ("stdout", "stderr"):
             reader, writers[name] = open_pipe()
             readers.append(reader)
-            self._streams.append(self._relay.add(reader, self._sinks[name], transform))
+            self._streams.append((name, self._relay.add(reader, self._sinks[name], transform)))
         try:
             self._process = _popen(
                 self._argv, cwd, env, stdout=writers["stdout"], stderr=writers["stdout" if one else "stderr"]
@@ -289,17 +289,25 @@ class _Run:
             _kill_group(pid)
             _state.foreground.discard(pid)
             self._process.wait()
+        logs.midline = self._sinks["stderr"].midline
         self._report_lost_log()
         return Outcome(
             argv=self._argv,
             returncode=self._process.returncode,
-            stdout=self._streams[0].tail.text(),
-            stderr="".join(stream.tail.text() for stream in self._streams[1:]),
+            stdout=self._tail("stdout"),
+            stderr=self._tail("stderr"),
             oom_kills=cgroup.oom_kills() - self._oom_before,
             stopped=_state.stop,
         )
 
+    def _tail(self, name: str) -> str:
+        return "".join(stream.tail.text() for label, stream in self._streams if label == name)
+
     def _end_grace(self) -> None:
+        if not self._told and _state.stop is not None:
+            self._told = True
+            name = signal.Signals(_state.stop).name
+            logger.info("%s is passed on; the process group has %g s to end", name, settings.stop_grace())
         if not self._killed and grace_left() == 0.0:
             self._killed = True
             logger.error("no end within %g s of the stop: killing the process group", settings.stop_grace())

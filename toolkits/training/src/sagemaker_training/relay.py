@@ -98,8 +98,9 @@ class Sink:
 class Stream:
     """One source of bytes on its way to a sink."""
 
-    def __init__(self, fd: int, sink: Sink, transform: Optional[Transform]) -> None:
+    def __init__(self, fd: int, sink: Sink, transform: Optional[Transform], awaited: bool) -> None:
         self.fd = fd
+        self.awaited = awaited
         self.tail = Tail()
         self._sink = sink
         self._transform = transform
@@ -156,10 +157,13 @@ class Relay:
         self._credit = float(_BURST)
         self._last_wake = 0.0
 
-    def add(self, fd: int, sink: Sink, transform: Optional[Transform] = None) -> Stream:
-        """Takes over a descriptor opened for reading. It is closed at its end."""
+    def add(self, fd: int, sink: Sink, transform: Optional[Transform] = None, awaited: bool = True) -> Stream:
+        """Takes over a descriptor opened for reading. It is closed at its end.
+
+        awaited: whether ``drain`` waits for that end. A named pipe that this process holds open has none.
+        """
         os.set_blocking(fd, False)
-        stream = Stream(fd, sink, transform)
+        stream = Stream(fd, sink, transform, awaited)
         self._streams[fd] = stream
         self._poll.register(fd, select.POLLIN)
         return stream
@@ -186,13 +190,15 @@ class Relay:
         last lines; one that a background process keeps open ends here nevertheless.
         """
         deadline = time.monotonic() + seconds
-        while self._streams:
+        while any(stream.awaited for stream in self._streams.values()):
             left = deadline - time.monotonic()
             if left <= 0:
                 break
             for fd, _ in self._poll.poll(int(left * 1000) + 1):
                 if fd in self._streams:
                     self._move(self._streams[fd], rounds=64)
+        for stream in list(self._streams.values()):
+            self._move(stream, rounds=64)
         for stream in list(self._streams.values()):
             self._close(stream)
 

@@ -171,8 +171,7 @@ def raise_for(outcome: process.Outcome, error_class: type) -> None:
     if outcome.returncode == 0:
         return
     hint = failures.end_hint(outcome.returncode, outcome.oom_kills, outcome.stopped, cgroup.memory_limit())
-    output = outcome.stderr if outcome.stderr.strip() else outcome.stdout
-    raise error_class(outcome.argv, outcome.returncode, output, hint)
+    raise error_class(outcome.argv, outcome.returncode, failures.telling(outcome.stderr, outcome.stdout), hint)
 
 
 def python() -> str:

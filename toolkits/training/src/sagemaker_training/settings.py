@@ -43,6 +43,18 @@ def _seconds(name: str, default: float) -> float:
     return value
 
 
+def check() -> None:
+    """Raises one ClientError that names every switch with a wrong value."""
+    faults = []
+    for read in (json_arguments, shell_requirements, default_resource_config, installer, dns_timeout, stop_grace):
+        try:
+            read()
+        except errors.ClientError as error:
+            faults.append(str(error))
+    if faults:
+        raise errors.ClientError(" ".join(faults))
+
+
 def json_arguments() -> bool:
     """Lists and objects reach the command line as JSON, not as Python text."""
     return _flag(JSON_ARGUMENTS)

@@ -23,13 +23,18 @@ from sagemaker_training import (
     params,
     process,
     runner,
+    settings,
 )
 from sagemaker_training.logs import logger
 
 
 def train() -> None:
     """Runs the job and ends the interpreter with its exit code."""
-    sys.exit(_Job().run())
+    try:
+        code = _Job().run()
+    except process.Stopped as stop:  # It came between two steps.
+        code = exit_code(stop)
+    sys.exit(code)
 
 
 class _Job:
@@ -53,6 +58,7 @@ class _Job:
                 return self._finish(error, log)
 
     def _train(self) -> None:
+        settings.check()
         self.environment = env = environment.Environment()
         masking.learn(env.hyperparameters)
         masking.learn(_os_environ())
