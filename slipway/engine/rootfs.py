@@ -6,14 +6,11 @@ sees all of it; two builds at once take turns on a lock file.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +19,7 @@ from slipway.base import HOST_APT_KEYS, Recipe
 from slipway.console import Console
 from slipway.engine import packages as debian
 from slipway.errors import BuildError, DiskError, ProgramError, SlipwayError
-from slipway.files import canonical_json, naming_full_disk, sha256_file, write_whole
+from slipway.files import canonical_json, locked, naming_full_disk, sha256_file, write_whole
 from slipway.settings import Settings
 
 _SHOWN_DRIFT = 5
@@ -47,7 +44,8 @@ def ensure(recipe: Recipe, settings: Settings, console: Console, *, drift: bool 
     folder = settings.state / "rootfs" / recipe.hash
     found = _read(folder)
     if found is None:
-        with _lock(folder.with_name(folder.name + ".lock"), recipe, console):
+        waiting = f"base {recipe.os}: another command is making it; waiting"
+        with naming_full_disk(folder), locked(folder.with_name(folder.name + ".lock"), lambda: console.note(waiting)):
             found = _read(folder) or _make(recipe, folder, console)
     if drift:
         show_drift(recipe, found, settings, console)
@@ -181,15 +179,13 @@ def host_apt_settings() -> str:
     return "".join(f"{line}\n" for line in dump.splitlines() if re.search(HOST_APT_KEYS, line))
 
 
-@contextlib.contextmanager
-def _lock(path: Path, recipe: Recipe, console: Console) -> Iterator[None]:
-    with naming_full_disk(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = path.open("w", encoding="utf-8")
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            console.note(f"base {recipe.os}: another command is making it; waiting")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+def try_out(recipe: Recipe, folder: Path) -> None:
+    """Resolve the recipe's packages from where they would come from, without making anything of them.
+
+    `folder` takes the host's apt settings. Raises ProgramError when Debian's archives cannot be had.
+    """
+    host_apt = folder / "host-apt.conf"
+    write_whole(host_apt, host_apt_settings(), mode=0o600)
+    # In a trial run mmdebstrap runs no hooks; a file of apt options it takes all the same, and keeps nothing.
+    arguments = [*recipe.arguments("/dev/null"), f"--aptopt={host_apt}", "--simulate"]
+    process.run(arguments, env=recipe.environment, timeout=120)
