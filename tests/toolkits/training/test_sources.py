@@ -276,3 +276,38 @@ def test_address_that_is_not_s3(url):
 def test_parts_of_an_s3_address():
     assert aws.split("s3://bucket/a/b.tar.gz") == ("bucket", "a/b.tar.gz")
     assert aws.split("s3://bucket") == ("bucket", "")
+
+
+def test_s3_source_over_http(job, tmp_path):
+    """With the real boto3 against a server that speaks S3."""
+    boto3 = pytest.importorskip("boto3", reason="the toolkit's optional boto3 is not in this environment")
+    server = pytest.importorskip("moto.server", reason="no S3 server in this environment").ThreadedMotoServer(
+        "127.0.0.1", 0, verbose=False
+    )
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        job.env.update(
+            S3_ENDPOINT_URL=f"http://{host}:{port}", AWS_REGION="us-east-1",
+            AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test",
+        )  # fmt: skip
+        client = boto3.client(
+            "s3", endpoint_url=job.env["S3_ENDPOINT_URL"], region_name="us-east-1",
+            aws_access_key_id="test", aws_secret_access_key="test",
+        )  # fmt: skip
+        client.create_bucket(Bucket="bucket")
+        client.upload_file(str(archive(tmp_path / "s.tar.gz", [("train.py", SCRIPT)])), "bucket", "deep/source.tar.gz")
+        job.hyperparameters(
+            {"sagemaker_program": "train.py", "sagemaker_submit_directory": "s3://bucket/deep/source.tar.gz"}
+        )
+        done = job.run()
+        assert done.out == "from the source\n", done.failure
+        job.hyperparameters({"sagemaker_program": "x.py", "sagemaker_submit_directory": "s3://bucket/missing"})
+        (job.base / "code/train.py").unlink()
+        failed = job.run()
+    finally:
+        server.stop()
+    assert failed.code == 1
+    assert failed.failure.startswith(
+        "ClientError: s3://bucket/missing cannot be downloaded: ClientError: An error occurred (404)"
+    )
