@@ -58,7 +58,7 @@ def _names(location: str, prefix: str, keys: list[str]) -> dict[str, str]:
     taken = {str(folder) for name in names.values() for folder in PurePosixPath(name).parents}
     faults = []
     for key, name in names.items():
-        if name.startswith("/") or re.search(r"(^|/)\.{0,2}(/|$)", name):
+        if re.search(r"(^|/)\.{0,2}(/|$)", name):
             faults.append(Fault(f"{location}: no file can be named as the key {key!r} asks", "rename the object"))
         elif name in taken:
             faults.append(Fault(f"{location}: {key!r} is an object and a folder of others", "rename one of them"))

@@ -24,6 +24,7 @@ from slipway.emulator.layout import HostFolders
 from slipway.emulator.meter import Meter
 from slipway.emulator.metrics import MetricValue
 from slipway.engine.docker import Container, ContainerSpec, Engine, LimitsRefused, Mount, Run, Ulimit, uninterrupted
+from slipway.errors import EngineError
 
 _ACCOUNT = "000000000000"
 
@@ -220,14 +221,20 @@ def _take_over(folder: Path, engine: Engine, image: str) -> None:
     mine = os.geteuid()
     if mine == 0 or all(path.lstat().st_uid == mine for path in folder.rglob("*")):
         return
+    spec = ContainerSpec(
+        image=image,
+        name="owner",
+        entrypoint=("chown", "-hR", f"{mine}:{os.getegid()}", "/job"),
+        mounts=(Mount(folder, "/job"),),
+        user="0",
+    )
     with engine.run() as run:
-        spec = ContainerSpec(
-            image=image,
-            name="owner",
-            entrypoint=("chown", "-hR", f"{mine}:{os.getegid()}", "/job"),
-            mounts=(Mount(folder, "/job"),),
-            user="0",
-        )
         helper = run.create(spec)
-        helper.start()
-        helper.wait()
+        try:
+            helper.start()
+            code = helper.wait().code
+        except EngineError:
+            code = 127
+    if code != 0:
+        what = f"{folder} holds files of other users, and the image has no `chown` to hand them over with"
+        raise EngineError(what, fix=f"remove it as root: sudo rm -r {folder}")

@@ -8,16 +8,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import boto3
 import pytest
 
+from slipway.emulator import layout
 from slipway.emulator.channels import Channel
-from slipway.emulator.job import LogLine, TrainingJob, TrainingResult
+from slipway.emulator.job import JobInterrupted, LogLine, TrainingJob, TrainingResult
 from slipway.emulator.metrics import MetricDefinition
 from slipway.emulator.training import run_training
 from slipway.engine.docker import Engine
@@ -296,6 +298,21 @@ def test_another_user_and_a_read_only_root_can_save(bench: Bench, script: Script
     assert result.model is not None and members(result.model) == {"m": b"12345"}
 
 
+def test_a_caller_who_is_not_root_gets_what_root_wrote(
+    bench: Bench, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners = set()
+
+    def pack(folders: list[Path], target: Path) -> list[str]:
+        owners.update(path.lstat().st_uid for folder in folders for path in folder.rglob("*"))
+        return []
+
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(layout, "pack", pack)
+    bench.run(script("import os; os.mkdir('/opt/ml/model/d', 0o700); open('/opt/ml/model/d/f', 'w').close()"))
+    assert owners == {12345}
+
+
 def test_checkpoints_come_and_go(bench: Bench, script: Script, tmp_path: Path) -> None:
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
@@ -334,6 +351,55 @@ def test_an_error_in_the_callers_code_leaves_nothing(bench: Bench, script: Scrip
 
     with pytest.raises(RuntimeError, match="of the caller"):
         run_training(job, bench.engine, bench.output, on_line=fail)
+
+
+class Interrupting:
+    """An engine's client that presses Ctrl-C at its n-th call."""
+
+    def __init__(self, api: Any, at: int) -> None:
+        self.api, self.at, self.calls = api, at, 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.api, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            self.calls += 1
+            if self.calls == self.at:
+                os.kill(os.getpid(), signal.SIGINT)
+            return found(*args, **options)
+
+        return call
+
+
+def test_ctrl_c_at_any_moment_leaves_nothing(bench: Bench, script: Script) -> None:
+    source = script("print('done')")
+    job = TrainingJob(image=bench.image, source=source, entry="train.py")
+    for at in range(1, 40):
+        api = Interrupting(bench.engine._api, at)
+        try:
+            run_training(job, Engine(api), bench.output)
+        except (KeyboardInterrupt, JobInterrupted):
+            assert api.calls >= at
+        else:
+            assert api.calls < at, f"Ctrl-C at call {at} was lost"
+            assert at > 10, "too few calls to have tried anything"
+            return
+        assert os.getpid() not in bench.engine.runs().values(), f"left behind by Ctrl-C at call {at}"
+        assert not list(bench.output.glob(".*")), f"left behind by Ctrl-C at call {at}"
+    raise AssertionError("it never came to the end")
+
+
+def test_two_runs_at_once_do_not_meet(bench: Bench, script: Script, tmp_path: Path) -> None:
+    source = script("import os; open('/opt/ml/model/m', 'w').write(os.environ['WHO'])")
+
+    def run(who: str) -> TrainingResult:
+        job = TrainingJob(image=bench.image, source=source, entry="train.py", environment={"WHO": who}, hosts=2)
+        return run_training(job, bench.engine, tmp_path / who)
+
+    with ThreadPoolExecutor() as pool:
+        for who, result in zip("ab", pool.map(run, "ab"), strict=True):
+            assert result.status == "Completed"
+            assert result.model is not None and members(result.model) == {"m": who.encode()}
 
 
 @pytest.fixture(scope="module")

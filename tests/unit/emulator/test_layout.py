@@ -100,6 +100,7 @@ def test_equal_trees_give_equal_archives(tmp_path: Path) -> None:
             os.utime(path, (when, when))
         layout.pack([tmp_path / name], tmp_path / f"{name}.tar.gz")
     assert (tmp_path / "one.tar.gz").read_bytes() == (tmp_path / "two.tar.gz").read_bytes()
+    assert (tmp_path / "one.tar.gz").read_bytes()[4:8] == bytes(4), "the time of packing is in the header"
     assert list(entries(tmp_path / "one.tar.gz")) == ["a", "sub", "sub/b", "z"]
 
 
