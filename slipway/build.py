@@ -53,7 +53,7 @@ def rendering(
             image,
             revision=revisions[image.id].commit,
             created=revisions[image.id].created,
-            base_name=describe(plan.bases[image.os]),
+            base=plan.bases[image.os],
         )
         for image in plan.images
     }

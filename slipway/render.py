@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipway.base import EPOCH, Recipe
+from slipway.base import EPOCH, Base, Pulled, Recipe, describe
 from slipway.engine.wheels import distribution
 from slipway.errors import Fault, SpecError
 from slipway.plan import Plan, Stage
@@ -202,7 +202,7 @@ def write(rendering: Rendering, folder: Path) -> None:
             write_whole(target, content, mode=mode)
 
 
-def labels(image: Image, *, revision: str, created: str, base_name: str, base_digest: str = "") -> dict[str, str]:
+def labels(image: Image, *, revision: str, created: str, base: Base) -> dict[str, str]:
     """The labels of an image: OCI's annotations, and the family that users of AWS's images query.
 
     Only what is true of every image of the cell is claimed. `created` is ISO 8601.
@@ -221,14 +221,15 @@ def labels(image: Image, *, revision: str, created: str, base_name: str, base_di
         "contributor.slipway",
     )
     found = {f"{dlc}.{fact}": "true" for fact in facts}
+    name, _, digest = base.reference.partition("@") if isinstance(base, Pulled) else (describe(base), "", "")
     opencontainers = {
         "title": image.id,
         "description": f"{image.framework} {image.version} for SageMaker {image.scope} on {image.processor}",
         "version": image.tag,
         "revision": revision,
         "created": created,
-        "base.name": base_name,
-        "base.digest": base_digest,
+        "base.name": name,
+        "base.digest": digest,
     }
     found |= {f"org.opencontainers.image.{name}": value for name, value in opencontainers.items() if value}
     return found
