@@ -80,9 +80,9 @@ class Document:
         mark = getattr(error, "problem_mark", None)
         if mark is not None:
             lines = self.text.splitlines()
-            tabbed = mark.line < len(lines) and "\t" in lines[mark.line]
-            fix = "indent with spaces: YAML allows no tabs there" if tabbed else ""
-            return Fault(getattr(error, "problem", None) or "not YAML", fix, self.name, mark.line + 1)
+            line = max(1, min(mark.line + 1, len(lines)))  # what is not closed is missed after the last line
+            fix = "indent with spaces: YAML allows no tabs there" if lines and "\t" in lines[line - 1] else ""
+            return Fault(getattr(error, "problem", None) or "not YAML", fix, self.name, line)
         # A character that YAML does not allow: the reader knows its position alone.
         line = self.text.count("\n", 0, getattr(error, "position", 0)) + 1
         return Fault(getattr(error, "reason", "not YAML"), "remove the character", self.name, line)
@@ -126,9 +126,7 @@ class Document:
 
     def _mark(self, place: Place, start: yaml.Node, end: yaml.Node) -> None:
         self._lines[place] = start.start_mark.line + 1
-        last = end.end_mark
-        # A block's end mark stands at the start of what follows it.
-        self._ends[place] = max(self._lines[place], last.line + 1 if last.column else last.line)
+        self._ends[place] = max(self._lines[place], _last_line(end))
 
     def _translate(self, item: Any, model: type[BaseModel]) -> Fault:
         kind = item["type"]
@@ -170,6 +168,16 @@ def read_text(path: Path, name: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         fault = Fault(f"not UTF-8 text (byte {error.start + 1} of the file)", "save it as UTF-8", name, line)
         raise SpecError(f"{name} cannot be read", faults=[fault]) from None
+
+
+def _last_line(node: yaml.Node) -> int:
+    """The last line that a value stands on. The end mark of a block stands at the start of what follows it."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _last_line(last[1] if isinstance(last, tuple) else last)
+    mark = node.end_mark
+    block = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
+    return int(mark.line if block or not mark.column else mark.line + 1)
 
 
 def _is_branch(part: str | int, data: Any, loc: tuple[str | int, ...]) -> bool:

@@ -164,3 +164,11 @@ def json_schema() -> dict[str, Any]:
     """The JSON schema for editors (buildspec/schema.json)."""
     schema = BuildspecFile.model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "A Slipway buildspec file"}
+
+
+if __name__ == "__main__":
+    import sys
+
+    from slipway.files import canonical_json
+
+    sys.stdout.write(canonical_json(json_schema()))
