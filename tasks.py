@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from invoke.context import Context
 from invoke.tasks import task
 
@@ -197,8 +195,8 @@ def run(
     metrics: str = "",
     hyperparameters: str = "",
     output: str = "",
-    time_limit: int = 86400,
-    hosts: int = 1,
+    time_limit: str = "86400",
+    hosts: str = "1",
     json: bool = False,
 ) -> None:
     """Run a training job on this machine as SageMaker would."""
@@ -237,7 +235,7 @@ def verify(
     c: Context,
     selector: Selector,
     image: str | None = None,
-    check: Sequence[str] = (),
+    check: list[str] | None = None,  # any other default would take --check apart, letter by letter
     force: bool = False,
     junit: str | None = None,
     json: bool = False,
@@ -245,7 +243,7 @@ def verify(
     """Prove images against the contract, and file the verdicts."""
     from slipway.commands import verify as proving
 
-    proving.verify(selector, image, check, force, junit, json)
+    proving.verify(selector, image, check or [], force, junit, json)
 
 
 @task(help={"kind": "training", "markdown": "as a Markdown document", **_JSON})
@@ -254,3 +252,39 @@ def checks(c: Context, kind: str | None = None, markdown: bool = False, json: bo
     from slipway.commands import verify as proving
 
     proving.checks(kind, markdown, json)
+
+
+@task(help=_JSON)
+def doctor(c: Context, json: bool = False) -> None:
+    """Check engine, store, buildx, disks and network, and say what to mend."""
+    from slipway.commands import care
+
+    care.doctor(json)
+
+
+@task(
+    help={
+        "cache": "the engine's whole build cache as well, whoever filled it",
+        "all": "root filesystems, renders and logs in the state folder as well",
+        "dry_run": "only show what would go",
+        **_JSON,
+    }
+)
+def clean(c: Context, cache: bool = False, all: bool = False, dry_run: bool = False, json: bool = False) -> None:
+    """Clear away what Slipway made: leftovers of runs, built images; nothing else."""
+    from slipway.commands import care
+
+    care.clean(cache, all, dry_run, json)
+
+
+@task(
+    help={
+        "all": "slow tests and the whole matrix as well; what passed before on the same files is not run again",
+        **_JSON,
+    }
+)
+def check(c: Context, all: bool = False, json: bool = False) -> None:
+    """Run every check of the project itself: lint, types, tests."""
+    from slipway.commands import check as checking
+
+    checking.check(all, json)
