@@ -213,6 +213,9 @@ def _certificates(environment: Mapping[str, str]) -> str:
     return next((environment[name] for name in names if environment.get(name)), "")
 
 
+_MACHINE_WIDE = Path("/etc/pip.conf")
+
+
 def _words(merged: Mapping[str, str], key: str) -> tuple[str, ...]:
     return tuple(word for word in re.split(r"\s+", merged.get(key, "")) if word)
 
@@ -223,7 +226,7 @@ def _pip_files(environment: Mapping[str, str]) -> list[Path]:
     home = Path(environment.get("HOME", "~")).expanduser()
     xdg_dirs = environment.get("XDG_CONFIG_DIRS") or "/etc/xdg"
     files = [Path(folder) / "pip" / "pip.conf" for folder in xdg_dirs.split(":") if folder]
-    files.append(Path("/etc/pip.conf"))
+    files.append(_MACHINE_WIDE)
     own = environment.get("PIP_CONFIG_FILE")
     if not (own and Path(own).exists()):  # one that is named takes the place of the user's
         files.append(home / ".pip" / "pip.conf")
