@@ -101,7 +101,7 @@ def build(selector: Selector, dry_run: bool, no_cache: bool, json: bool, **flags
     from slipway.commands.progress import Progress
 
     with command(json, **flags) as (settings, console):
-        _, sources, built = _plan(selector, settings, console)
+        _, sources, built = _plan(selector, settings, console, must_name=True)
         if dry_run:
             _show_dry_run(built, console)
             return
@@ -124,12 +124,16 @@ def build(selector: Selector, dry_run: bool, no_cache: bool, json: bool, **flags
         _warn_of_size(built.images, {item.record.image: item.record.size for item in done}, console)
 
 
-def _plan(selector: Selector, settings: Settings, console: Console) -> tuple[Matrix, Sources, Plan]:
+def _plan(
+    selector: Selector, settings: Settings, console: Console, *, must_name: bool = False
+) -> tuple[Matrix, Sources, Plan]:
+    """The plan of what was selected; without a selector that of the whole matrix, unless images must be named."""
     from slipway import plan as plans
 
     matrix = load.load(settings.project)
     sources = load.read_sources(settings.project)
-    chosen = select(matrix, selector) if selector.given or selector.everything else matrix.buildable
+    named = must_name or selector.given or selector.everything
+    chosen = select(matrix, selector) if named else matrix.buildable
     found = {
         image.os: bases.of(
             image.os,
