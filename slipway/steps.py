@@ -33,7 +33,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended: `passed`, `failed`, or `kept` (it passed before on the same files). `summary`: pytest's last line."""
+    """How a step ended: `passed`, `failed`, or `kept` (it passed before on the same files).
+
+    `summary` is pytest's closing line, `tail` the last lines of a step that failed.
+    """
 
     name: str
     status: str
@@ -48,7 +51,7 @@ def known(project: Path) -> list[Step]:
     toolkits = sorted(path.parent.name for path in (project / "toolkits").glob("*/pyproject.toml"))
     sources = ":".join(str(project / "toolkits" / name / "src") for name in toolkits)
     tried = [name for name in toolkits if list((project / "tests" / "toolkits" / name).glob("**/test_*.py"))]
-    steps = [
+    return [
         Step(
             "lint",
             (
@@ -79,7 +82,6 @@ def known(project: Path) -> list[Step]:
         Step("slow", (_pytest("tests/integration", "-m", "slow"),), slow=True),
         Step("matrix", (_module("invoke", "build", "--all"), _module("invoke", "verify", "--all")), slow=True),
     ]
-    return steps
 
 
 def run(step: Step, project: Path, state: Path, on_line: Callable[[str], None]) -> Outcome:
