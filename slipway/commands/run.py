@@ -36,8 +36,8 @@ class Options:
     hyperparameters: str = ""
     env: tuple[str, ...] = ()
     output: str = ""
-    time_limit: float = 86400.0
-    hosts: int = 1
+    time_limit: str = "86400"
+    hosts: str = "1"
 
 
 def run(json: bool, options: Options) -> None:
@@ -81,6 +81,8 @@ def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
         defined = attempt(lambda: metrics.read(Path(options.metrics)), defined)
     values: dict[str, Any] = attempt(lambda: hyperparameters.parse(options.hyperparameters), {})
     environment: dict[str, str] = attempt(lambda: _environment(options.env, settings.environment), {})
+    hosts = attempt(lambda: _whole("hosts", options.hosts), 0)
+    time_limit = attempt(lambda: _whole("time-limit", options.time_limit), 0)
     if faults:
         raise InputError("the job's inputs have faults", faults=faults)
     for warning in (*inputs.warnings, *defined.warnings):
@@ -94,10 +96,16 @@ def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
         environment=environment,
         source=Path(options.source) if options.source else None,
         entry=options.entry,
-        hosts=options.hosts,
+        hosts=hosts,
         region=settings.environment.get("AWS_REGION") or settings.environment.get("AWS_DEFAULT_REGION") or "us-east-1",
-        time_limit=options.time_limit,
+        time_limit=time_limit,
     )
+
+
+def _whole(name: str, text: str) -> int:
+    if not text.isdecimal():
+        raise InputError(f"--{name} takes a whole number, not {text!r}", fix="write digits alone")
+    return int(text)
 
 
 def _environment(given: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
@@ -183,13 +191,14 @@ def _job_error(result: TrainingResult) -> JobError:
 
 @contextlib.contextmanager
 def _ending_as_ctrl_c() -> Iterator[None]:
-    """SIGTERM, as CI systems send it, stops the job just as Ctrl-C does."""
+    """SIGTERM, as CI systems send it, and SIGHUP of a closed terminal stop the job just as Ctrl-C does."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    former = signal.signal(signal.SIGTERM, interrupt)
+    former = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)

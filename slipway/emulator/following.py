@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import IO, NamedTuple
 
 from slipway.emulator.job import LogLine, TrainingJob
 from slipway.emulator.layout import HostFolders
 from slipway.emulator.meter import Meter
-from slipway.engine.docker import Container, Exit, uninterrupted
+from slipway.engine.docker import INTERRUPTS, Container, Exit, uninterrupted
 
 
 @dataclass
@@ -30,9 +32,9 @@ class Host:
 
 
 class _Event(NamedTuple):
-    """What a host's reader saw: a block of log lines, the container's end, or an error of its own."""
+    """What a host's reader saw: a block of log lines, the container's end, or an error. No host: Ctrl-C."""
 
-    host: Host
+    host: Host | None = None
     stream: str = ""
     block: bytes = b""
     exit: Exit | None = None
@@ -54,30 +56,49 @@ class Follower:
     stopped_by: str = ""
     first_failed: str = ""
     _deadline: float = 0.0
-    # Bounded, so that a job that prints faster than its lines are looked at waits instead of filling the memory.
-    _events: queue.Queue[_Event] = field(default_factory=lambda: queue.Queue(maxsize=64))
+    _events: queue.SimpleQueue[_Event] = field(default_factory=queue.SimpleQueue)
+    # A job that prints faster than its lines are looked at waits for room instead of filling the memory.
+    _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(64))
     _over: threading.Event = field(default_factory=threading.Event)
 
     def follow(self) -> None:
         self._deadline = time.monotonic() + self.job.time_limit
         try:
             with contextlib.ExitStack() as stack:
+                stack.enter_context(self._hearing_signals())
                 logs = {host.name: stack.enter_context(host.log.open("wb")) for host in self.hosts}
                 for host in self.hosts:
                     threading.Thread(target=self._read, args=(host,), daemon=True).start()
                 while any(host.exit is None for host in self.hosts):
-                    self._patiently(logs)
+                    self._step(logs)
         finally:
             self._over.set()
 
-    def _patiently(self, logs: Mapping[str, IO[bytes]]) -> None:
-        """One step; the first Ctrl-C stops the job as SageMaker would, the second one does not wait for it."""
+    @contextlib.contextmanager
+    def _hearing_signals(self) -> Iterator[None]:
+        """Take Ctrl-C (and SIGTERM, where it is handled) as an event among others: an exception could lose another."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def hear(number: int, frame: FrameType | None) -> None:
+            self._events.put(_Event())  # of all queues, only the simple one may be used in here
+
+        former = {number: signal.getsignal(number) for number in INTERRUPTS}
+        handled = {number: handler for number, handler in former.items() if callable(handler)}
+        for number in handled:
+            signal.signal(number, hear)
         try:
-            self._step(logs)
-        except KeyboardInterrupt:
-            if self.stopped_by:
-                self._signal("SIGKILL")
-            self._stop("Ctrl-C")
+            yield
+        finally:
+            for number, handler in handled.items():
+                signal.signal(number, handler)
+
+    def _interrupted(self) -> None:
+        """The first Ctrl-C stops the job as SageMaker would, the second one does not wait for it."""
+        if self.stopped_by:
+            self._signal("SIGKILL")
+        self._stop("Ctrl-C")
 
     def _step(self, logs: Mapping[str, IO[bytes]]) -> None:
         try:
@@ -85,11 +106,15 @@ class Follower:
         except queue.Empty:
             self._out_of_time()
             return
+        if event.host is None:
+            self._interrupted()
+            return
+        self._room.release()
         if event.error is not None:
             raise event.error
         if event.exit is None:
             logs[event.host.name].write(event.block)
-            self._look_at(event)
+            self._look_at(event.host, event)
             return
         event.host.exit = event.exit
         if event.exit.code != 0:
@@ -97,13 +122,13 @@ class Follower:
             # One failed host fails the job, and the others end with it.
             self._stop("failure")
 
-    def _look_at(self, event: _Event) -> None:
+    def _look_at(self, host: Host, event: _Event) -> None:
         text = event.block.decode("utf-8", "replace")
         self.meter.feed(text)
         if self.on_line is None and self.stop_when is None:
             return
         for content in text.removesuffix("\n").split("\n"):
-            line = LogLine(event.host.name, event.stream, content)
+            line = LogLine(host.name, event.stream, content)
             if self.on_line is not None:
                 self.on_line(line)
             if self.stop_when is not None and not self.stopped_by and self.stop_when(line):
@@ -140,6 +165,6 @@ class Follower:
     def _put(self, event: _Event) -> None:
         """Hand an event over, unless nobody follows any more."""
         while not self._over.is_set():
-            with contextlib.suppress(queue.Full):
-                self._events.put(event, timeout=1.0)
+            if self._room.acquire(timeout=1.0):
+                self._events.put(event)
                 return

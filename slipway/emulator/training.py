@@ -24,7 +24,8 @@ from slipway.emulator.layout import HostFolders
 from slipway.emulator.meter import Meter
 from slipway.emulator.metrics import MetricValue
 from slipway.engine.docker import Container, ContainerSpec, Engine, LimitsRefused, Mount, Run, Ulimit, uninterrupted
-from slipway.errors import EngineError
+from slipway.errors import EngineError, InputError
+from slipway.files import naming_full_disk
 
 _ACCOUNT = "000000000000"
 
@@ -81,8 +82,12 @@ def run_training(
 def _work_folder(output: Path, engine: Engine, image: str) -> Iterator[Path]:
     """A folder beside the results, on a disk that is meant to hold them; gone at the end."""
     made = not output.exists()
-    output.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".job-", dir=output.resolve()))
+    try:
+        with naming_full_disk(output):
+            output.mkdir(parents=True, exist_ok=True)
+            work = Path(tempfile.mkdtemp(prefix=".job-", dir=output.resolve()))
+    except OSError as error:
+        raise InputError(f"{output} cannot hold the results: {error.strerror}", fix="give another folder") from None
     try:
         yield work
     finally:

@@ -25,6 +25,9 @@ OWNER = "slipway.pid"
 LONGEST_LINE = 1 << 20
 """Bytes after which a line without a line feed is handed on in parts, so that memory stays bounded."""
 
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that mean: stop and clear away. Those that Python does not handle end the process as ever."""
+
 _NO_ENGINE = "start Docker (`./run` does so on Debian and Ubuntu), or point DOCKER_HOST at an engine that runs"
 
 
@@ -214,8 +217,12 @@ class Engine:
         run = Run(secrets.token_hex(6), self._api)
         try:
             yield run
-        finally:
-            self.remove_run(run.id)
+        except BaseException:
+            # An engine that went away is reported by what met it first.
+            with contextlib.suppress(EngineError):
+                self.remove_run(run.id)
+            raise
+        self.remove_run(run.id)
 
     def remove_run(self, run: str) -> None:
         """Remove all containers, then all networks of a run. Ctrl-C waits until this is done."""
@@ -279,12 +286,12 @@ def whole_lines(frames: Iterable[tuple[bytes | None, bytes | None]]) -> Iterator
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C (and SIGTERM, where it is handled) back for a block, so that nothing is made that nobody knows of."""
+    """Hold Ctrl-C (and the like, where handled) back for a block, so that nothing is made that nobody knows of."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     held: list[int] = []
-    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    former = {number: signal.getsignal(number) for number in INTERRUPTS}
     handled = {number: handler for number, handler in former.items() if callable(handler)}
     for number in handled:
         signal.signal(number, lambda number, frame: held.append(number))

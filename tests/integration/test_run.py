@@ -389,6 +389,31 @@ def test_ctrl_c_at_any_moment_leaves_nothing(bench: Bench, script: Script) -> No
     raise AssertionError("it never came to the end")
 
 
+def test_ctrl_c_loses_no_line(bench: Bench, script: Script) -> None:
+    lines: list[str] = []
+
+    def on_line(line: LogLine) -> None:
+        lines.append(line.text)
+        if line.text == "line 500":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    many = "for i in range(2000): print('line', i, flush=i % 7 == 0)"
+    source = script(GRACEFUL.replace("print('ready', flush=True)", many))
+    job = TrainingJob(image=bench.image, source=source, entry="train.py")
+    with pytest.raises(JobInterrupted) as caught:
+        run_training(job, bench.engine, bench.output, on_line=on_line)
+    result = caught.value.result
+    assert (result.status, result.stopped_by) == ("Stopped", "Ctrl-C")
+    assert len(lines) > 500 and lines == [f"line {i}" for i in range(len(lines))]
+    assert result.hosts[0].log.read_text().splitlines() == lines
+
+
+def test_a_folder_that_cannot_hold_the_results_is_named(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot hold the results"):
+        run_training(TrainingJob(image=bench.image), bench.engine, tmp_path / "file")
+
+
 def test_two_runs_at_once_do_not_meet(bench: Bench, script: Script, tmp_path: Path) -> None:
     source = script("import os; open('/opt/ml/model/m', 'w').write(os.environ['WHO'])")
 
@@ -530,10 +555,17 @@ def test_the_command_names_all_faults_at_once(bench: Bench, tmp_path: Path) -> N
     metrics.write_text("metric_name\tmetric_regex\nloss\tloss=[0-9]+\n")
     code, _, stderr = Command(
         *("--image", bench.image, "--inputs", str(inputs), "--metrics", str(metrics), "--hyperparameters", "a"),
-        *("--env", "NOT_SET_ANYWHERE"),
+        *("--env", "NOT_SET_ANYWHERE", "--hosts", "two", "--time-limit", "1h"),
     ).end()
     assert code == 4
-    for part in (f"{inputs}:2:", f"{metrics}:2:", "'a' is no KEY=VALUE", "NOT_SET_ANYWHERE"):
+    for part in (
+        "--hosts takes a whole number, not 'two'",
+        "--time-limit takes a whole number, not '1h'",
+        f"{inputs}:2:",
+        f"{metrics}:2:",
+        "'a' is no KEY=VALUE",
+        "NOT_SET_ANYWHERE",
+    ):
         assert part in stderr
 
 
