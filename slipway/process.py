@@ -16,10 +16,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from slipway.errors import ProgramError
 
 TAIL_LINES = 40
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,9 @@ def run(
     """
     child = _start(argv, cwd=cwd, env=env, merge=False, stdin=stdin is not None, fix=fix)
     try:
-        stdout, stderr = child.communicate(stdin, timeout=timeout)
+        stdout, stderr = _attended(child, lambda: child.communicate(stdin, timeout=timeout))
     except subprocess.TimeoutExpired:
-        _end(child)
         raise ProgramError(f"{Path(str(argv[0])).name} did not end within {timeout:g} s", fix=fix) from None
-    except BaseException:
-        _end(child)
-        raise
     done = Completed(tuple(str(part) for part in argv), child.returncode, stdout, stderr)
     if check and done.code != 0:
         raise failure(done.argv, done.code, (done.stderr or done.stdout).splitlines(), fix=fix)
@@ -83,16 +81,16 @@ def stream(
     """
     child = _start(argv, cwd=cwd, env=env, merge=True, stdin=False, fix=fix)
     tail: deque[str] = deque(maxlen=TAIL_LINES)
-    try:
+
+    def read() -> int:
         assert child.stdout is not None
         for line in child.stdout:
             text = line.rstrip("\n")
             tail.append(text)
             on_line(text)
-        code = child.wait()
-    except BaseException:
-        _end(child, grace=grace)
-        raise
+        return child.wait()
+
+    code = _attended(child, read, grace=grace)
     if check and code != 0:
         raise failure(tuple(str(part) for part in argv), code, list(tail), fix=fix)
     return code
@@ -150,20 +148,35 @@ def _start(
         raise ProgramError(f"cannot run {words[0]}: {error.strerror}", fix=fix or f"install {words[0]}") from error
 
 
-def _end(child: subprocess.Popen[str], *, grace: float = 10.0) -> None:
-    """End a child's process group: SIGTERM, then SIGKILL, then reap."""
+def _attended(child: subprocess.Popen[str], work: Callable[[], Result], *, grace: float = 10.0) -> Result:
+    """Do what waits for a child. If that does not come to its end, the child's process group does.
+
+    The nesting is for the impatient: a second Ctrl-C may come at any moment of the first one's handling.
+    """
+    ended = False
+    try:
+        try:
+            result = work()
+        except BaseException:
+            _ask_to_end(child, grace)
+            raise
+        ended = True
+        return result
+    finally:
+        if not ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def _ask_to_end(child: subprocess.Popen[str], grace: float) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGTERM)
     # Its pipes must be drained, or a child that is still printing never gets to see the signal.
     if child.stdout is not None and not child.stdout.closed:
         threading.Thread(target=_drain, args=(child,), daemon=True).start()
-    try:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=grace)
-    finally:  # also when an impatient second Ctrl-C ends the wait
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(timeout=grace)
 
 
 def _drain(child: subprocess.Popen[str]) -> None:

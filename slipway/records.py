@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from slipway.errors import NotFoundError, SlipwayError
-from slipway.files import canonical_json, write_whole
+from slipway.files import canonical_json, sha256_bytes, write_whole
 
 FORM = 1  # of the documents; a reader refuses a newer one
 
@@ -110,8 +110,7 @@ class Records:
         self._write("verdicts", f"{verdict.config_digest[7:]}-{verdict.suite_hash[:16]}", verdict)
 
     def add_push(self, push: Push) -> None:
-        name = f"{push.registry}-{push.repository}-{push.tag}".replace("/", "_").replace(":", "_")
-        self._write("pushes", name, push)
+        self._write("pushes", f"{push.tag}-{sha256_bytes(push.uri.encode())[:16]}", push)
 
     def builds(self) -> list[Build]:
         """All builds, oldest first."""
