@@ -18,6 +18,7 @@ from slipway.files import naming_full_disk
 FOLDER = "/opt/ml/input/data"
 MOST = 20
 NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
+NAME_RULE = "1 to 64 letters, digits, dots, dashes and underscores"
 
 _FORM = tables.Form("channel_name", "data_location", words=True)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
@@ -55,8 +56,8 @@ def read(path: Path) -> Channels:
     channels = []
     for row in table.rows:
         name = row.values["channel_name"]
-        if not NAME.fullmatch(name):
-            table.fault(row.line, f"channel name {name!r}", "1 to 64 letters, digits, dots, dashes and underscores")
+        if not NAME.fullmatch(name) or name in (".", ".."):
+            table.fault(row.line, f"channel name {name!r}", NAME_RULE)
         channels.append(Channel(name, _location(table, row, path.parent)))
     if len(channels) > MOST:
         table.fault(table.rows[MOST].line, f"{len(channels)} channels", f"SageMaker takes {MOST} at most")

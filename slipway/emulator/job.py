@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from slipway.emulator import channels, metrics, patterns
 from slipway.emulator.channels import Channel
 from slipway.emulator.metrics import MetricDefinition, MetricProblem, MetricSummary
 from slipway.engine.docker import Mount
@@ -126,13 +127,30 @@ def _faults(job: TrainingJob) -> Iterator[Fault]:
     yield from _source_faults(job)
     yield from _hyperparameter_faults(job)
     yield from _environment_faults(job)
-    if len(job.channels) > 20:
-        yield Fault(f"{len(job.channels)} channels", "SageMaker takes 20 at most")
-    if len(job.metrics) > 40:
-        yield Fault(f"{len(job.metrics)} metric definitions", "SageMaker takes 40 at most")
+    yield from _channel_faults(job)
+    yield from _metric_faults(job)
     for words, what in ((job.entrypoint, "entry point"), (job.arguments, "arguments")):
         if len(words) > 100 or any(len(word) > 256 for word in words):
             yield Fault(f"the container's {what}", "100 words of 256 characters at most")
+
+
+def _channel_faults(job: TrainingJob) -> Iterator[Fault]:
+    if len(job.channels) > channels.MOST:
+        yield Fault(f"{len(job.channels)} channels", f"SageMaker takes {channels.MOST} at most")
+    names = [channel.name for channel in job.channels]
+    for name in sorted(set(names)):
+        if names.count(name) > 1:
+            yield Fault(f"channel {name!r} is given twice", "keep one")
+        if not channels.NAME.fullmatch(name) or name in (".", ".."):
+            yield Fault(f"channel name {name!r}", channels.NAME_RULE)
+
+
+def _metric_faults(job: TrainingJob) -> Iterator[Fault]:
+    if len(job.metrics) > metrics.MOST:
+        yield Fault(f"{len(job.metrics)} metric definitions", f"SageMaker takes {metrics.MOST} at most")
+    for metric in job.metrics:
+        for objection in patterns.objections(metric.regex):
+            yield Fault(f"metric {metric.name}: {objection.what}", objection.fix)
 
 
 def _source_faults(job: TrainingJob) -> Iterator[Fault]:

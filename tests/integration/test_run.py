@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import boto3
 import pytest
+import requests
 
 from slipway.emulator import layout
 from slipway.emulator.channels import Channel
@@ -23,7 +24,7 @@ from slipway.emulator.job import JobInterrupted, LogLine, TrainingJob, TrainingR
 from slipway.emulator.metrics import MetricDefinition
 from slipway.emulator.training import run_training
 from slipway.engine.docker import Engine
-from slipway.errors import InputError, NotFoundError
+from slipway.errors import EngineError, InputError, NotFoundError
 
 from .conftest import members
 
@@ -387,6 +388,19 @@ def test_ctrl_c_at_any_moment_leaves_nothing(bench: Bench, script: Script) -> No
         assert os.getpid() not in bench.engine.runs().values(), f"left behind by Ctrl-C at call {at}"
         assert not list(bench.output.glob(".*")), f"left behind by Ctrl-C at call {at}"
     raise AssertionError("it never came to the end")
+
+
+class Failing(Interrupting):
+    """An engine's client that loses its engine when it is to wait for a container."""
+
+    def wait(self, *args: Any, **options: Any) -> Any:
+        raise requests.ConnectionError("gone")
+
+
+def test_an_engine_that_goes_away_is_named(bench: Bench, script: Script) -> None:
+    job = TrainingJob(image=bench.image, source=script("pass"), entry="train.py")
+    with pytest.raises(EngineError, match=r"stopped answering \(wait for algo-1\): gone"):
+        run_training(job, Engine(Failing(bench.engine._api, 0)), bench.output)
 
 
 def test_ctrl_c_loses_no_line(bench: Bench, script: Script) -> None:
