@@ -21,7 +21,7 @@ from slipway import lock, preflight, render, revision
 from slipway.base import EPOCH, Pulled, Recipe, describe
 from slipway.console import Console
 from slipway.engine import bake, rootfs, wheels
-from slipway.engine.bake import Step
+from slipway.engine.bake import EXPORT, Step
 from slipway.engine.docker import Engine
 from slipway.errors import DiskError, SlipwayError, SpecError
 from slipway.files import locked, naming_full_disk, same_file, sha256_bytes, write_whole
@@ -79,6 +79,7 @@ def build(
     key = sha256_bytes(" ".join(image.id for image in plan.images).encode())[:12]
     folder = settings.state / "build" / key
     started = time.time()
+    targets = {render.target_name(stage.name): stage.name for stage in plan.stages}
     seen: dict[int, Step] = {}
 
     def keep(step: Step) -> None:
@@ -89,14 +90,16 @@ def build(
         _lay_out(folder, rendered, plan, sources, settings, console)
         with _host_inputs(plan, sources, settings) as variables:
             try:
-                baked = bake.bake(folder, variables, keep, builder=settings.text("builder"), no_cache=no_cache)
+                baked = bake.bake(
+                    folder, variables, keep, stages=targets, builder=settings.text("builder"), no_cache=no_cache
+                )
             except SlipwayError as error:
                 logs = [_write_log(image, _own(plan, image, seen.values()), settings) for image in plan.images]
                 error.fix = error.fix or f"the whole log: {' '.join(str(path) for path in logs)}"
                 raise
     found = []
     for image in plan.images:
-        exported = baked.images[render.target_name(image.id)]
+        exported = baked.images[image.id]
         own = _own(plan, image, baked.steps)
         record = _record(image, plan, sources, revisions[image.id], exported, engine, time.time() - started)
         found.append(Built(record, sum(step.cached for step in own), len(own), _write_log(image, own, settings)))
@@ -109,7 +112,7 @@ def build(
 def _own(plan: Plan, image: Image, steps: Iterable[Step]) -> list[Step]:
     """The steps of the stages that an image needs, lowest stage first."""
     known = list(steps)
-    return [step for stage in plan.needed(image) for step in known if step.stage == stage.name]
+    return [step for stage in plan.needed(image) for step in known if step.stage == stage.name and step.text != EXPORT]
 
 
 def _lay_out(

@@ -68,7 +68,9 @@ class Progress:
         table = Table.grid(padding=(0, 2))
         now = time.time()
         for step in list(self._running.values()):
-            seconds = f"{now - step.started:.0f} s" if step.started else "waiting"
+            if not step.started:
+                continue
+            seconds = f"{now - step.started:.0f} s"
             megabytes = f"{step.megabytes:.0f} MB" if step.megabytes >= 1 else ""
             table.add_row(step.stage, step.text.split()[0], seconds, megabytes)
         return table

@@ -20,6 +20,7 @@ _STEP = re.compile(r"\[(?P<target>\S+) (?:linux/\S+ )?(?P<stage>\S+) (?P<at>\d+)
 _EXPORT = re.compile(r"\[(?P<target>\S+)\] exporting to")
 _UNFIT = re.compile(r"is not a docker command|no builder .* found|failed to find driver|Cannot connect to")
 _SHOWN = 30
+EXPORT = "export"  # the text of the step that hands an image to the engine
 
 
 @dataclass
@@ -53,19 +54,23 @@ class Exported:
 
 @dataclass(frozen=True)
 class Baked:
-    """The outcome: every step that was looked at, and each image by its target's name."""
+    """The outcome: every step that was looked at, and each image by its stage's name."""
 
     steps: tuple[Step, ...]
     images: Mapping[str, Exported]
 
 
 class Tracker:
-    """Reads buildx's `rawjson` progress line by line and keeps the steps."""
+    """Reads buildx's `rawjson` progress line by line and keeps the steps. `stages` maps targets to stages' names."""
 
-    def __init__(self) -> None:
+    def __init__(self, stages: Mapping[str, str] | None = None) -> None:
+        self._stages = stages or {}
         self.steps: dict[str, Step] = {}
         self.words: list[str] = []  # what buildx said besides
         self._pending: list[str] = []
+
+    def _stage_of(self, target: str) -> str:
+        return self._stages.get(target, target)
 
     def feed(self, line: str) -> list[Step]:
         """Take one line; returns the steps that it changed. Old buildx spreads a document over many lines."""
@@ -110,7 +115,11 @@ class Tracker:
             export = _EXPORT.match(vertex["name"])
             if match is None and export is None:
                 return None
-            step = Step(match["stage"], _short(match["text"])) if match else Step(export["target"], "export")  # type: ignore[index]
+            if match is not None:
+                step = Step(match["stage"], _short(match["text"]))
+            else:
+                assert export is not None
+                step = Step(self._stage_of(export["target"]), EXPORT)
             self.steps[vertex["digest"]] = step
         if vertex.get("started"):
             step.started = _seconds(vertex["started"])
@@ -127,14 +136,16 @@ def bake(
     variables: Mapping[str, str],
     on_step: Callable[[Step], None],
     *,
+    stages: Mapping[str, str],
     builder: str = "",
     no_cache: bool = False,
 ) -> Baked:
-    """Bake a rendered folder's default group. `variables` are bake variables, handed over by environment.
+    """Bake a rendered folder's default group. `variables` are bake variables, handed over by environment; `stages` maps
+    targets to stages.
 
     Raises BuildError that names the stage and step that failed, or DiskError when a disk was full.
     """
-    tracker = Tracker()
+    tracker = Tracker(stages)
 
     def on_line(line: str) -> None:
         for step in tracker.feed(line):
@@ -155,7 +166,7 @@ def bake(
             raise _failure(tracker)
         said = json.loads(metadata.read_text(encoding="utf-8"))
     images = {
-        target: Exported(facts["containerimage.config.digest"], facts["containerimage.digest"])
+        stages[target]: Exported(facts["containerimage.config.digest"], facts["containerimage.digest"])
         for target, facts in said.items()
         if isinstance(facts, dict) and "containerimage.config.digest" in facts
     }
