@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +56,43 @@ def test_traceback_under_a_rank_prefix():
     )
     assert text.startswith("ValueError: on one rank\n")
     assert '  File "a", line 1' in text
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="this Python has no exception groups")
+def test_exception_group_names_its_last_exception(job):
+    job.script(
+        """
+        found = []
+        for error in (ValueError("one"), TypeError("two")):
+            try:
+                raise error
+            except Exception as caught:
+                found.append(caught)
+        raise ExceptionGroup("several", found)
+        """
+    )
+    assert job.run().failure.startswith("TypeError: two\n")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="this Python has no exception groups")
+def test_exception_group_of_exceptions_that_were_never_raised(job):
+    job.script("raise ExceptionGroup('several', [ValueError('one')])")
+    assert job.run().failure.startswith("ExceptionGroup: several (1 sub-exception)\n")
+
+
+def test_remarks_after_the_cause_are_not_the_cause():
+    output = "ERROR: No matching distribution found for x\n\n[notice] A new release of pip is available\n-----\n"
+    assert text_of(output).startswith("ERROR: No matching distribution")
+
+
+def test_nothing_is_cut_before_it_is_masked():
+    """Half a secret, at the place where a command is shortened, would have no shape any more."""
+    for start in range(100, 180):
+        command = ["python", "x" * start, "https://user:sesame-sesame@host/", "--api-key", "abc"]
+        text = failures.compose(errors.ExecuteUserScriptError(command, 1, "E: " + " ".join(command)))
+        assert "sesame" not in text.split("Command")[1]
+        assert "abc" not in text.split("Command")[1]
+        assert "sesame" not in text
 
 
 def test_launchers_own_traceback_is_not_the_cause():

@@ -224,8 +224,9 @@ class Environment(mapping.MappingMixin):
         return os.environ.get(params.FRAMEWORK_TRAINING_MODULE_ENV)
 
     @property
-    def job_name(self) -> str:
-        return os.environ.get(params.TRAINING_JOB_ENV, "")
+    def job_name(self) -> Optional[str]:
+        """None outside a SageMaker job."""
+        return os.environ.get(params.TRAINING_JOB_ENV)
 
     @property
     def log_level(self) -> int:

@@ -34,8 +34,8 @@ class ImportModuleError(ClientError):
 class CalledProcessError(ClientError):
     """A process that the job needs ended badly.
 
-    return_code follows ``subprocess``: negative is a signal. output is the text that explains
-    the end (the tail of what the process wrote), info a hint by the toolkit.
+    cmd is a command line or an argument vector. return_code follows ``subprocess``: negative is a signal. output is
+    the text that explains the end (the tail of what the process wrote), info a hint by the toolkit.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class CalledProcessError(ClientError):
         info: Optional[str] = None,
     ) -> None:
         super().__init__(cmd, return_code, output, info)
-        self.cmd = cmd if isinstance(cmd, str) else _join(cmd)
+        self.cmd = cmd
         self.return_code = return_code
         self.output = output.decode("utf-8", "replace") if isinstance(output, bytes) else output or ""
         self.info = info or ""
@@ -67,9 +67,3 @@ class InstallRequirementsError(CalledProcessError):
 
 class ExecuteUserScriptError(CalledProcessError):
     """The user's script ended with a non-zero exit code or by a signal."""
-
-
-def _join(cmd: Sequence[str]) -> str:
-    import shlex
-
-    return " ".join(shlex.quote(part) for part in cmd)

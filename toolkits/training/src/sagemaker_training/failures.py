@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple, Union
 
 from sagemaker_training import errors, layout, masking, process
 
@@ -19,16 +19,21 @@ _TRACEBACK = re.compile(r"^(?P<prefix>.*?)Traceback \(most recent call last\):\s
 # Launchers that report that a child failed. The child's own traceback says why.
 _SECOND_HAND = re.compile(r"ChildFailedError|SystemExit|CalledProcessError.*torchrun")
 
+# What pip and others say after the line that matters.
+_REMARKS = ("[notice]", "WARNING:")
+
+_EXCEPTION_GROUP = "+ Exception Group "
+
 _CHANNEL_KEY = re.compile(r"KeyError: '(SM_CHANNEL_\w+)'")
 
 
-def compose(error: BaseException, log: str = "", known: Sequence[str] = ()) -> str:
+def compose(error: BaseException, log: str = "", channels: Sequence[str] = ()) -> str:
     """The text for ``output/failure``.
 
-    log: the toolkit's own traceback, for errors that are nobody's but the toolkit's. known: channel names for hints.
+    log: the toolkit's own traceback, for errors that are nobody's but the toolkit's. channels: their names, for hints.
     """
     if isinstance(error, errors.CalledProcessError):
-        text = describe_process(error, known)
+        text = describe_process(error, channels)
     elif isinstance(error, errors.ClientError):
         text = f"{type(error).__name__}: {error}"
     elif isinstance(error, process.Stopped):
@@ -40,13 +45,22 @@ def compose(error: BaseException, log: str = "", known: Sequence[str] = ()) -> s
     return masking.text(text)[:LIMIT]
 
 
-def describe_process(error: errors.CalledProcessError, known: Sequence[str] = ()) -> str:
+def describe_process(error: errors.CalledProcessError, channels: Sequence[str] = ()) -> str:
     """Last exception first, then how the process ended, hints, as much of its last lines as fits, the command."""
-    cause, context = _cause(error.output)
+    # Masked before anything is cut: half a secret has no shape any more.
+    cause, context = _cause(masking.text(error.output))
     head = [_shorten(cause, _CAUSE_LIMIT)] if cause else []
     head.append(f"{type(error).__name__}: ExitCode {error.return_code}{_named_signal(error.return_code)}")
-    head += [hint for hint in [error.info, *hints(cause, known)] if hint]
-    return _fit(head, context, f'Command "{_shorten(error.cmd, _COMMAND_LIMIT)}"')
+    head += [hint for hint in [error.info, *hints(cause, channels)] if hint]
+    return _fit(head, context, f'Command "{_shorten(_command(error.cmd), _COMMAND_LIMIT)}"')
+
+
+def _command(cmd: Union[str, Sequence[str]]) -> str:
+    if isinstance(cmd, str):
+        return masking.text(cmd)
+    import shlex
+
+    return " ".join(shlex.quote(argument) for argument in masking.arguments(cmd))
 
 
 def _fit(head: List[str], context: str, foot: str = "") -> str:
@@ -98,7 +112,7 @@ def _cause(output: str) -> Tuple[str, str]:
             return traceback
     if found:
         return found
-    written = [line for line in lines if line.strip()]
+    written = [line for line in lines if any(map(str.isalnum, line)) and not line.startswith(_REMARKS)]
     return (written[-1].strip(), "\n".join(written[:-1])) if written else ("", "")
 
 
@@ -110,6 +124,8 @@ def _traceback(lines: Sequence[str], start: int) -> Optional[Tuple[str, str]]:
     match = _TRACEBACK.match(lines[start])
     assert match is not None
     prefix = match["prefix"]
+    if prefix.endswith(_EXCEPTION_GROUP):
+        prefix = prefix[: -len(_EXCEPTION_GROUP)] + "| "
     frames = []
     for position in range(start + 1, len(lines)):
         line = lines[position]
@@ -135,12 +151,12 @@ def _message_rest(lines: Sequence[str]) -> List[str]:
     return rest
 
 
-def hints(cause: str, known: Sequence[str] = ()) -> List[str]:
+def hints(cause: str, channels: Sequence[str] = ()) -> List[str]:
     """What to do about causes that many jobs meet."""
     found = []
     channel = _CHANNEL_KEY.search(cause)
     if channel:
-        names = ", ".join(f"SM_CHANNEL_{name.upper()}" for name in sorted(known)) or "none"
+        names = ", ".join(f"SM_CHANNEL_{name.upper()}" for name in sorted(channels)) or "none"
         found.append(f"Hint: the job has no channel for {channel[1]}. Its channels: {names}.")
     if "unrecognized arguments:" in cause:
         found.append(

@@ -35,7 +35,7 @@ class Sync:
             logger.error("intermediate output: the upload is cut off, the grace period of the stop is over")
 
 
-def start_sync(s3_output_location: Optional[str], job_name: str = "") -> Optional[Sync]:
+def start_sync(s3_output_location: Optional[str], job_name: Optional[str] = None) -> Optional[Sync]:
     """Starts the upload to ``s3://bucket/prefix``; with ``file://`` only the folders are made.
 
     Nothing happens without a location, or when the folder exists already. Raises ValueError for another scheme.
@@ -48,7 +48,8 @@ def start_sync(s3_output_location: Optional[str], job_name: str = "") -> Optiona
     os.makedirs(os.path.join(layout.output_intermediate_dir, TMP_DIR_NAME))
     if scheme == "file":
         return None
-    destination = "/".join([s3_output_location.rstrip("/"), job_name, "output", "intermediate"])
+    parts = [s3_output_location.rstrip("/"), job_name, "output", "intermediate"]
+    destination = "/".join(part for part in parts if part)
     reader, writer = os.pipe()
     command = [sys.executable, "-m", "sagemaker_training.uploads", layout.output_intermediate_dir, destination]
     try:

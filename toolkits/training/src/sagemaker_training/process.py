@@ -15,7 +15,7 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from sagemaker_training import cgroup, logs, settings
 from sagemaker_training.logs import logger
@@ -25,8 +25,6 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 # How long the last lines of helpers (a ``tee`` behind a shell's ``exec >``) are waited for.
 _LAST_LINES_SECONDS = 0.1
-
-Command = Union[str, Sequence[str]]
 
 
 class Stopped(BaseException):
@@ -103,7 +101,7 @@ def _on_stop(signum: int, frame: Optional[FrameType]) -> None:
     if _state.stop is None:
         _state.stop_time = time.monotonic()
     _state.stop = signum
-    for group in _state.foreground:
+    for group in list(_state.foreground):  # Another thread may be adding one.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signum)
     if not _state.busy:

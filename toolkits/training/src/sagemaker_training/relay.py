@@ -23,7 +23,8 @@ COALESCE_SECONDS = 0.002
 TAIL_LINES = 200
 TAIL_BYTES = 64 * 1024
 
-# A line that never ends would grow without limit. CloudWatch cuts an event long before this.
+# A line that never ends would grow without limit; beyond this it is passed on in parts. CloudWatch cuts an event
+# long before.
 HOLD_BYTES = 1024 * 1024
 
 _READ_BYTES = 256 * 1024
@@ -171,10 +172,6 @@ class Relay:
     def watch(self, fd: int) -> None:
         """Lets another descriptor end a wait."""
         self._poll.register(fd, select.POLLIN)
-
-    @property
-    def open(self) -> bool:
-        return bool(self._streams)
 
     def pump(self, timeout: Optional[float]) -> None:
         """Waits for bytes, at most timeout seconds (None: without limit), and passes them on."""

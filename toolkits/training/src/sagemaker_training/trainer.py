@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import logging
+import os
 import sys
 import traceback
 from typing import Any, Callable, Optional
@@ -61,7 +63,7 @@ class _Job:
         settings.check()
         self.environment = env = environment.Environment()
         masking.learn(env.hyperparameters)
-        masking.learn(_os_environ())
+        masking.learn(os.environ)
         self.sync = intermediate_output.start_sync(env.sagemaker_s3_output(), env.job_name)
         if env.framework_module:
             function = _framework_function(env.framework_module)
@@ -90,8 +92,8 @@ class _Job:
         return code
 
     def _report(self, error: BaseException, log: str) -> None:
-        known = list(self.environment.channel_input_dirs) if self.environment else []
-        text = failures.compose(error, log, known)
+        channels = list(self.environment.channel_input_dirs) if self.environment else []
+        text = failures.compose(error, log, channels)
         logger.error("%s", text)
         try:
             files.write_failure_file(text)
@@ -151,17 +153,9 @@ def log_environment(env: environment.Environment) -> None:
     """Logs what the job is, with secrets masked. Framework toolkits call it once before they start the script."""
     if not logger.isEnabledFor(logging.INFO):
         return
-    import json
-
     properties = masking.mapping(dict(env))
     arguments = masking.arguments(env.to_cmd_args())
     variables = environment.env_vars(env, arguments, properties)
     logger.info("environment:\n%s", json.dumps(properties, indent=2, sort_keys=True, default=str))
     logger.info("variables:\n%s", "\n".join(f"{name}={variables[name]}" for name in sorted(variables)))
     logger.info("arguments: %s", mapping.encode(arguments))
-
-
-def _os_environ() -> Any:
-    import os
-
-    return os.environ
