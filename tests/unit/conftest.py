@@ -56,6 +56,7 @@ build-backend = "flit_core.buildapi"
 name = "small-toolkit"
 version = "1.0"
 description = "Says that it trains."
+requires-python = ">=3.9"
 
 [project.scripts]
 train = "small_toolkit:train"
