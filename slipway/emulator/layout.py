@@ -164,13 +164,17 @@ def pack(folders: Sequence[Path], target: Path) -> list[str]:
     Returns what a user should know of it. An empty tree gives no file, as SageMaker then uploads no object.
     """
     merged: dict[str, Path] = {}
+    notes: list[str] = []
     for folder in folders:
+        if folder.is_symlink():
+            # The job may have put it there, and it may lead to any folder of this machine.
+            notes.append(f"{folder.name} was replaced by a link; nothing of it is in {target.name}")
+            continue
         for path in sorted(_tree(folder)):
             name = path.relative_to(folder).as_posix()
             if _is_folder(merged.get(name)) and not _is_folder(path):
                 merged = {other: kept for other, kept in merged.items() if not other.startswith(f"{name}/")}
             merged[name] = path
-    notes: list[str] = []
     if not merged:
         target.unlink(missing_ok=True)
         return notes

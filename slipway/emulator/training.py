@@ -105,13 +105,11 @@ def _prepare(job: TrainingJob, host: str, root: Path, output: Path) -> HostFolde
     hyperparameters = dict(job.hyperparameters)
     if job.source is not None:
         layout.copy_source(job.source, folders.code, leave_out=output)
-        hyperparameters |= {
-            "sagemaker_program": job.entry,
-            "sagemaker_submit_directory": layout.CODE,
-            "sagemaker_container_log_level": 20,
-            "sagemaker_job_name": job.name,
-            "sagemaker_region": job.region,
-        }
+        # What SDK v2 local mode adds; the last three may be chosen otherwise.
+        hyperparameters |= {"sagemaker_program": job.entry, "sagemaker_submit_directory": layout.CODE}
+        hyperparameters.setdefault("sagemaker_container_log_level", 20)
+        hyperparameters.setdefault("sagemaker_job_name", job.name)
+        hyperparameters.setdefault("sagemaker_region", job.region)
     documents: dict[str, Any] = {
         "hyperparameters": layout.encode_hyperparameters(hyperparameters, raw=job.raw_hyperparameters),
         "resourceconfig": layout.resource_config(host, job.host_names(), job.instance_type),

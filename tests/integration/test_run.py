@@ -163,6 +163,15 @@ def test_a_failure_link_leads_nowhere_on_the_host(bench: Bench, script: Script, 
     assert result.failure_reason == "AlgorithmError: Exit Code: 1"
 
 
+def test_an_output_link_leads_nowhere_on_the_host(bench: Bench, script: Script, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_text("of the host")
+    folder, data = str(tmp_path / "secret"), "/opt/ml/output/data"
+    result = bench.run(script(f"import os; os.rmdir({data!r}); os.symlink({folder!r}, {data!r})"))
+    assert result.output is None
+    assert (tmp_path / "secret" / "key").read_text() == "of the host"
+
+
 def test_success_ignores_a_failure_file(bench: Bench, script: Script) -> None:
     result = bench.run(script("open('/opt/ml/output/failure', 'w').write('not so bad')"))
     assert (result.status, result.failure_reason) == ("Completed", "")

@@ -163,6 +163,15 @@ def test_links_are_kept_as_links_and_named(tmp_path: Path) -> None:
     assert any("pipe" in note for note in notes)
 
 
+def test_a_folder_that_became_a_link_is_not_entered(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_text("of the host")
+    (tmp_path / "data").symlink_to(tmp_path / "secret")
+    notes = layout.pack([tmp_path / "data"], tmp_path / "o.tar.gz")
+    assert not (tmp_path / "o.tar.gz").exists()
+    assert "replaced by a link" in notes[0]
+
+
 def test_failure_text(tmp_path: Path) -> None:
     path = tmp_path / "failure"
     assert layout.failure_text(path) == ""
