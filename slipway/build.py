@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -168,7 +168,7 @@ def _host_inputs(plan: Plan, sources: Sources, settings: Settings) -> Iterator[d
             if not stage.needs_host:
                 continue
             index = ""
-            if stage.wheel_index:
+            if stage.takes_wheels:
                 folder = settings.state / "wheels" / stage.name
                 wheels.stage([sources.locks[stage.lock]], pip, folder)
                 variables[render.wheels_variable(stage.name)] = str(folder)
@@ -181,6 +181,8 @@ def _host_inputs(plan: Plan, sources: Sources, settings: Settings) -> Iterator[d
 
 def _index(stage: Stage, sources: Sources, folder: Path, settings: Settings) -> str:
     """The framework's own index, unless the host holds every wheel that only this index has (a local version)."""
+    if not stage.wheel_index:
+        return ""
     staged = {wheel.name.split("-")[0].lower().replace("_", "-") for wheel in folder.glob("*.whl")}
     special = {pin.name for pin in wheels.pins(sources.locks[stage.lock]) if "+" in pin.version}
     if special <= staged:
@@ -189,17 +191,31 @@ def _index(stage: Stage, sources: Sources, folder: Path, settings: Settings) -> 
 
 
 def host_settings(pip: PipSettings, proxies: Mapping[str, str], wheel_index: str) -> str:
-    """The host's package settings as shell assignments, for uv, pip and apt inside a RUN."""
-    values = {**lock.index_environment(pip, wheel_index), **proxies}
-    values.pop("UV_FIND_LINKS", None)  # folders enter as contexts
-    addresses = [location for location in pip.find_links if wheels.local_path(location) is None]
-    if addresses:
-        values["UV_FIND_LINKS"] = ",".join(addresses)
-    if pip.index_url and not pip.index_url.startswith("file:"):
-        values["PIP_INDEX_URL"] = pip.index_url
+    """The host's package settings as shell assignments, for uv, pip and apt inside a RUN.
+
+    What lies on the host's own disk is left out: it enters as a context, see `engine.wheels`.
+    """
+
+    def elsewhere(locations: Iterable[str]) -> tuple[str, ...]:
+        return tuple(location for location in locations if wheels.local_path(location) is None)
+
+    pip = replace(
+        pip,
+        index_url="".join(elsewhere([pip.index_url])) if pip.index_url else "",
+        extra_index_urls=elsewhere(pip.extra_index_urls),
+        find_links=elsewhere(pip.find_links),
+    )
+    values = {
+        **lock.index_environment(pip, wheel_index),
+        **proxies,
+        "PIP_INDEX_URL": pip.index_url,
+        "PIP_EXTRA_INDEX_URL": " ".join(pip.extra_index_urls),
+        "PIP_FIND_LINKS": " ".join(pip.find_links),
+        "PIP_TRUSTED_HOST": " ".join(pip.trusted_hosts),
+    }
     if pip.cert:
         values |= dict.fromkeys(("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"), "/run/secrets/ca")
-    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in sorted(values.items()))
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in sorted(values.items()) if value)
 
 
 def _certificates(pip: PipSettings, private: Path) -> str:

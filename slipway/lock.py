@@ -27,6 +27,7 @@ TOOLS_LOCK = "tools"
 ALWAYS = ("pip",)  # in every stack: users and SageMaker's own drivers call it
 
 _HEADER = "# Made by `invoke lock`; change buildspec/ instead.\n"
+_PYPI = "https://pypi.org/simple"
 _GLIBC = {"debian12": "2_36", "debian13": "2_40"}
 _MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -139,10 +140,15 @@ def uv() -> str:
 
 
 def index_environment(pip: PipSettings, wheel_index: str) -> dict[str, str]:
-    """The host's package settings in uv's words. Indexes on this host's disk are left out: see `engine.wheels`."""
-    extra = [wheel_index, *(url for url in pip.extra_index_urls if not url.startswith("file:"))]
+    """The host's package settings in uv's words."""
+    here = [url for url in pip.extra_index_urls if url.startswith("file:")]
+    extra = [wheel_index, *(url for url in pip.extra_index_urls if url not in here)]
+    if here:
+        # uv takes a version's hashes from the first index that has it. An index on this disk may hold a few of its
+        # files only, so it comes after the one that everybody has.
+        extra += [pip.index_url or _PYPI, *here]
     found = {
-        "UV_DEFAULT_INDEX": "" if pip.index_url.startswith("file:") else pip.index_url,
+        "UV_DEFAULT_INDEX": pip.index_url,
         "UV_INDEX": " ".join(url for url in extra if url),
         "UV_FIND_LINKS": ",".join(pip.find_links),
         "SSL_CERT_FILE": pip.cert,

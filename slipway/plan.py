@@ -46,6 +46,11 @@ class Stage:
         """Whether it reaches for packages, and so gets the host's settings and certificates as secrets."""
         return bool(self.lock) or self.template.startswith(("base", "system"))
 
+    @property
+    def takes_wheels(self) -> bool:
+        """Whether wheels that the host already has may serve it."""
+        return self.template.startswith("packages")
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -134,17 +134,13 @@ def _bake(plan: Plan, labels: Mapping[str, Mapping[str, str]]) -> dict[str, Any]
     for stage in plan.stages:
         if stage.needs_host:
             variables[host_variable(stage.name)] = {"default": f"{stage.name}/host.env"}
-        if _takes_wheels(stage):
+        if stage.takes_wheels:
             variables[wheels_variable(stage.name)] = {"default": f"${{{WHEELS_VARIABLE}}}"}
     return {
         "variable": variables,
         "group": {"default": {"targets": [target_name(image.id) for image in plan.images]}},
         "target": {target_name(stage.name): _target(stage, labels) for stage in plan.stages},
     }
-
-
-def _takes_wheels(stage: Stage) -> bool:
-    return stage.template.startswith("packages")
 
 
 def _target(stage: Stage, labels: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -154,7 +150,7 @@ def _target(stage: Stage, labels: Mapping[str, Mapping[str, str]]) -> dict[str, 
         "args": {"SOURCE_DATE_EPOCH": str(EPOCH)},
     }
     contexts = {name: f"target:{target_name(parent)}" for name, parent in stage.parents.items()}
-    if _takes_wheels(stage):
+    if stage.takes_wheels:
         contexts["wheels"] = f"${{{wheels_variable(stage.name)}}}"
     if contexts:
         target["contexts"] = contexts

@@ -58,6 +58,7 @@ def render(selector: Selector, output: str, json: bool, **flags: str | None) -> 
         folder = Path(output) if output else settings.state / "render"
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"{folder} is a file", fix="name a folder with --output")
+        _warn_of_shallow(settings, console)
         rendered, _ = building.rendering(built, sources, settings)
         rendering.write(rendered, folder)
         console.say(f"{len(rendered.files)} files in {folder}; build them with {folder}/build.sh")
@@ -82,12 +83,13 @@ def lock(selector: Selector, upgrade: bool, check: bool, json: bool) -> None:
             console.result({"current": [image.id for image in chosen]})
             return
         pip = pip_settings(settings.environment)
-        changes = []
-        for part in dict.fromkeys([locks.tools_part(), *(part for image in chosen for part in locks.parts(image))]):
+        before = dict(texts)
+        parts = dict.fromkeys([locks.tools_part(), *(part for image in chosen for part in locks.parts(image))])
+        for part in parts:
             console.note(f"locking {part.name}")
-            old = texts.get(part.name, "")
             texts[part.name] = locks.resolve(part, texts, pip, settings, upgrade=upgrade)
-            changes.append(locks.write(settings.project, part, old, texts[part.name]))
+        # All or none: half of a stack's locks would not serve.
+        changes = [locks.write(settings.project, part, before.get(part.name, ""), texts[part.name]) for part in parts]
         for change in changes:
             console.say(f"{change.name}: {'no change' if not change.lines else ''}".rstrip())
             for line in change.lines:
@@ -105,6 +107,7 @@ def build(selector: Selector, dry_run: bool, no_cache: bool, json: bool, **flags
         if dry_run:
             _show_dry_run(built, console)
             return
+        _warn_of_shallow(settings, console)
         with Progress(console) as progress:
             done = building.build(built, sources, settings, console, progress.step, no_cache=no_cache)
         rows = [
@@ -158,6 +161,16 @@ def _show_dry_run(built: Plan, console: Console) -> None:
     rows = [(stage.name, stage.image.reference if stage.image else "", stage.hash[:12]) for stage in built.stages]
     console.table(("would build", "as", "input hash"), rows)
     console.result([{"stage": name, "reference": reference, "hash": key} for name, reference, key in rows])
+
+
+def _warn_of_shallow(settings: Settings, console: Console) -> None:
+    from slipway import revision
+
+    if revision.shallow(settings.project):
+        console.warn(
+            "this git clone is shallow: images may be labelled with a later commit than the one they come from"
+        )
+        console.note("  `git fetch --unshallow` mends it")
 
 
 def _warn_of_size(images: Sequence[Image], sizes: dict[str, int], console: Console) -> None:
