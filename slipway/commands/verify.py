@@ -64,12 +64,12 @@ def checks(kind: str | None, markdown: bool, json: bool) -> None:
         kinds = contract.kinds(settings.project) if kind is None else [kind]
         found = [contract.load(settings.project, kind) for kind in kinds]
         console.result([{"kind": one.kind, **asdict(check)} for one in found for check in one.checks])
+        if markdown:
+            console.say(report.register(found).rstrip("\n"))
+            return
         for one in found:
-            if markdown:
-                console.say(report.register(one).rstrip("\n"))
-            else:
-                rows = [(check.id, check.severity, check.reason) for check in one.checks]
-                console.table(("check", "severity", "reason"), rows, title=f"{one.kind} images")
+            rows = [(check.id, check.severity, check.reason) for check in one.checks]
+            console.table(("check", "severity", "reason"), rows, title=f"{one.kind} images")
 
 
 def _targets(

@@ -6,6 +6,7 @@ underscore. Neither is there without the other.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ class Contract:
         if not names:
             return self.checks
         known = {check.id for check in self.checks} | set(self.groups)
-        faults = [Fault(f"there is no check {name!r}", nearest(name, known)) for name in names if name not in known]
+        faults = [Fault(f"there is no check {name!r}", _nearest(name, known)) for name in names if name not in known]
         if faults:
             raise UsageError(f"unknown checks of a {self.kind} image", faults=faults, fix="`invoke checks` shows them")
         chosen: set[str] = set()
@@ -69,6 +70,12 @@ class Contract:
             if check.id in names or check.group in names or check.id in chosen:
                 chosen |= {check.id, *check.needs}
         return tuple(check for check in self.checks if check.id in chosen)
+
+
+def _nearest(name: str, known: set[str]) -> str:
+    """The nearest IDs; where none is near, the names of groups, which are few."""
+    groups = {one for one in known if "." not in one}
+    return nearest(name, known if difflib.get_close_matches(name, known, cutoff=0.5) else groups)
 
 
 def function_of(id: str) -> str:

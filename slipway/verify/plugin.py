@@ -35,8 +35,10 @@ class Verification:
         self._seconds = 0.0
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Keep the functions of the checks asked for, in their order."""
+        if session.testsfailed:
+            return  # a file cannot be imported: pytest ends here, and says why
         strange = [item for item in items if item.name not in self._known]
         if strange:
             self._refuse(
@@ -54,6 +56,11 @@ class Verification:
                 [Fault(f"{check.id} has none", f"write `def {check.function}`") for check in missing],
             )
         items[:] = [by_id[check.id] for check in self.checks]
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Tell Ctrl-C from pytest's own way to give up, which goes by the same exit code."""
+        if excinfo.type is KeyboardInterrupt:  # pytest gives up with a subclass of it
+            self.stopped_by = Interrupted("the verification was stopped; nothing was filed")
 
     def _refuse(self, what: str, faults: list[Fault]) -> None:
         self.stopped_by = SpecError(what, faults=faults)

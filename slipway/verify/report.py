@@ -75,28 +75,33 @@ def junit(verdicts: Sequence[Verdict]) -> bytes:
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
-def register(contract: Contract) -> str:
-    """The checks of a contract as a Markdown document."""
-    lines = [
-        f"# Checks of a {contract.kind} image",
+def register(contracts: Sequence[Contract]) -> str:
+    """The checks of all contracts as a Markdown document."""
+    head = [
+        "# Checks",
         "",
-        f"Written by `invoke checks --kind {contract.kind} --markdown` from `tests/contract/{contract.kind}.yml`.",
+        "What `invoke verify` holds an image to. Written by `invoke checks --markdown` from `tests/contract/*.yml`.",
         "Severity `error`: without it a job on SageMaker fails or loses something; `policy`: a promise of ours.",
     ]
+    return "\n".join([*head, *(line for contract in contracts for line in _chapter(contract))]) + "\n"
+
+
+def _chapter(contract: Contract) -> list[str]:
+    lines = ["", f"## A {contract.kind} image"]
     for group, title in contract.groups.items():
-        lines += ["", f"## {group}: {title}"]
+        lines += ["", f"### {group}: {title}"]
         for check in contract.checks:
             if check.group == group:
                 needs = f" Needs {', '.join(f'`{need}`' for need in check.needs)}." if check.needs else ""
                 lines += [
                     "",
-                    f"### {check.id}",
+                    f"#### {check.id}",
                     "",
                     f"{check.reason} ({check.severity}; {check.source}){needs}",
                     "",
                     f"Fix: {check.fix}",
                 ]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _case(suite: ElementTree.Element, verdict: Verdict, check: CheckResult) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from slipway.errors import Interrupted, ProgramError, SlipwayError
+from slipway.errors import ProgramError, SlipwayError
 from slipway.records import CheckResult, Records, Verdict
 from slipway.verify import contract as contracts
 from slipway.verify.contract import Check, Contract
@@ -76,20 +77,30 @@ class Verifier:
             tempfile.TemporaryDirectory(prefix=".verify-", dir=self.records.state) as scratch,
             log.open("w", encoding="utf-8") as stream,
             contextlib.redirect_stdout(stream),
+            _fresh_modules(self.project / CHECKS),
         ):
             code = pytest.main(_arguments(self.project, target, scratch), plugins=[verification])
         if verification.stopped_by is not None:
             error = verification.stopped_by
             error.fix = error.fix or f"see {log}"
             raise error
-        if code == pytest.ExitCode.INTERRUPTED:
-            raise Interrupted("the verification was stopped; nothing was filed")
         if len(verification.results) != len(chosen):
             raise SlipwayError(f"pytest ended early ({code!s}); nothing was filed", fix=f"see {log}")
         return [verification.results[check.id] for check in chosen]
 
     def _contract(self, kind: str, loaded: Contract) -> Contract:
         return loaded if kind == loaded.kind else contracts.load(self.project, kind)
+
+
+@contextlib.contextmanager
+def _fresh_modules(folder: Path) -> Iterator[None]:
+    """Forget the modules of a folder that were imported inside: the next run takes the files as they are then."""
+    try:
+        yield
+    finally:
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(f"{folder}/"):
+                del sys.modules[name]
 
 
 def _arguments(project: Path, target: Target, scratch: str) -> list[str]:

@@ -51,7 +51,7 @@ def of_reference(reference: str, engine: Engine, records: Records) -> Target:
     build = next((build for build in reversed(records.builds()) if build.engine_id == found["Id"]), None)
     if build is not None:
         return of_build(build, engine)
-    labels = found["Config"].get("Labels") or {}
+    labels = (found.get("Config") or {}).get("Labels") or {}
     jobs = [label.removeprefix(_JOB_LABEL) for label in labels if label.startswith(_JOB_LABEL)]
     return Target(
         image=reference,

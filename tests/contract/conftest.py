@@ -82,8 +82,12 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def config(engine: Engine, image: str) -> dict[str, Any]:
     """The image's configuration, as the engine describes it: Env, Cmd, Labels …"""
-    found: dict[str, Any] = engine.image(image)["Config"]
-    return found
+    return {"Env": [], "Labels": {}, **_given(engine.image(image).get("Config"))}
+
+
+def _given(found: dict[str, Any] | None) -> dict[str, Any]:
+    """What is not null: engines write null for what an image leaves out."""
+    return {name: value for name, value in (found or {}).items() if value is not None}
 
 
 @pytest.fixture(scope="session")

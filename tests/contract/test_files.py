@@ -17,10 +17,10 @@ VALUES = re.compile(
 
 def test_files_secrets(engine: Engine, image: str, config: dict[str, Any], looked: Inspection) -> None:
     found = list(looked.facts["secrets"])
-    for name, _, value in (variable.partition("=") for variable in config["Env"] or []):
+    for name, _, value in (variable.partition("=") for variable in config["Env"]):
         if value and (NAMES.search(name) or VALUES.search(value)):
             found.append(f"the variable {name} of the image's environment")
-    found += [f"the label {name}" for name, value in (config["Labels"] or {}).items() if VALUES.search(value)]
+    found += [f"the label {name}" for name, value in config["Labels"].items() if VALUES.search(value)]
     for command in images.history(engine, image):
         secret = VALUES.search(command)
         if secret:

@@ -20,14 +20,14 @@ TAG = re.compile(
 
 def family(config: dict[str, Any]) -> list[tuple[str, str]]:
     """The facts of the labels of AWS's family, as (`os`, `debian12`)."""
-    names = [label.removeprefix(FAMILY) for label in config["Labels"] or {} if label.startswith(FAMILY)]
+    names = [label.removeprefix(FAMILY) for label in config["Labels"] if label.startswith(FAMILY)]
     return [(kind, fact) for kind, _, fact in (name.partition(".") for name in sorted(names))]
 
 
 def test_labels_present(config: dict[str, Any]) -> None:
-    labels = config["Labels"] or {}
+    labels = config["Labels"]
     missing = [
-        OCI + name for name in ("title", "description", "version", "revision", "created") if OCI + name not in labels
+        OCI + name for name in ("title", "description", "version", "revision", "created") if not labels.get(OCI + name)
     ]
     kinds = {kind for kind, _ in family(config)}
     missing += [

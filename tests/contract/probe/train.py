@@ -11,8 +11,8 @@ import time
 
 REPORT = "/opt/ml/output/data/probe.json"
 FAST = 10000
-SLOW = ((0, "0.", "25"), (1, "0.", "125"), (2, "-1.5e", "-05"))
-PAUSE = 0.25
+SLOW = ((0, "0.", "25"), (1, "-1.5e", "-05"))
+PAUSE = 0.5
 EDGE = b"--- the next lines must arrive as they are, byte for byte ---\n"
 ODD = (
     b"    four blanks before\n"

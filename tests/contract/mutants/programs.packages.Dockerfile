@@ -1,0 +1,5 @@
+# One package less, which nothing imports directly.
+ARG IMAGE
+# hadolint ignore=DL3006
+FROM ${IMAGE}
+RUN python3 -m pip uninstall --quiet --yes mpmath

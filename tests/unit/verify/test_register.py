@@ -1,0 +1,48 @@
+"""The project's own contracts: checks, their functions, their mutants and their document belong together."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from slipway.verify import contract, report
+
+PROJECT = Path(__file__).parents[3]
+CHECKS = PROJECT / "tests/contract"
+KINDS = contract.kinds(PROJECT)
+
+FUNCTIONS = [
+    node.name
+    for path in sorted(CHECKS.glob("test_*.py"))
+    for node in ast.parse(path.read_text(encoding="utf-8")).body
+    if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+]
+
+
+def all_checks() -> list[contract.Check]:
+    return [check for kind in KINDS for check in contract.load(PROJECT, kind).checks]
+
+
+def test_there_is_a_training_contract() -> None:
+    assert "training" in KINDS
+
+
+def test_every_check_has_a_function_and_every_function_a_check() -> None:
+    assert sorted(FUNCTIONS) == sorted({check.function for check in all_checks()})
+
+
+def test_every_check_has_a_mutant_and_every_mutant_a_check() -> None:
+    mutants = {path.stem.partition("+")[0] for path in (CHECKS / "mutants").glob("*.Dockerfile")}
+    assert mutants == {check.id for check in all_checks()}
+
+
+def test_the_checks_know_nothing_of_the_mutants() -> None:
+    for path in CHECKS.rglob("*"):
+        if path.is_file() and path.suffix in (".py", ".yml", ".sh") and path.parent.name != "mutants":
+            assert "mutant" not in path.read_text(encoding="utf-8").lower(), path
+
+
+def test_the_document_is_up_to_date() -> None:
+    wanted = report.register([contract.load(PROJECT, kind) for kind in KINDS])
+    again = "run `invoke checks --markdown > docs/contract/checks.md`"
+    assert (PROJECT / "docs/contract/checks.md").read_text(encoding="utf-8") == wanted, again

@@ -1,0 +1,64 @@
+"""The suite's hash: it follows what decides a verdict, and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from slipway.verify import suite_hash
+
+PROJECT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The parts of the project that could matter."""
+    for part in ("slipway", "tests/contract", "docs"):
+        shutil.copytree(PROJECT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_the_same_files_have_the_same_hash_anywhere(copy: Path) -> None:
+    assert suite_hash(copy) == suite_hash(PROJECT)
+    (copy / "slipway/verify/__pycache__").mkdir()
+    (copy / "slipway/verify/__pycache__/runner.cpython-311.pyc").write_bytes(b"x")
+    assert suite_hash(copy) == suite_hash(PROJECT)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tests/contract/training.yml",
+        "tests/contract/test_job.py",
+        "tests/contract/conftest.py",
+        "tests/contract/probe/train.py",
+        "tests/contract/probe/metrics.tsv",
+        "slipway/verify/plugin.py",
+        "slipway/emulator/training.py",
+        "slipway/engine/docker.py",
+        "slipway/tables.py",
+    ],
+)
+def test_what_decides_a_verdict_changes_the_hash(copy: Path, name: str) -> None:
+    with (copy / name).open("a") as file:
+        file.write("\n")
+    assert suite_hash(copy) != suite_hash(PROJECT)
+
+
+def test_a_new_or_a_missing_check_changes_the_hash(copy: Path) -> None:
+    (copy / "tests/contract/test_more.py").write_text("")
+    with_more = suite_hash(copy)
+    (copy / "tests/contract/test_more.py").unlink()
+    (copy / "tests/contract/test_users.py").unlink()
+    assert len({with_more, suite_hash(copy), suite_hash(PROJECT)}) == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["tests/contract/mutants/ending.stop.Dockerfile", "slipway/build.py", "docs/contract/checks.md"]
+)
+def test_what_decides_no_verdict_does_not(copy: Path, name: str) -> None:
+    with (copy / name).open("a") as file:
+        file.write("\n")
+    assert suite_hash(copy) == suite_hash(PROJECT)
