@@ -11,7 +11,6 @@ from slipway.errors import Fault, NotFoundError, UsageError, VerifyError
 from slipway.spec.select import Selector
 
 if TYPE_CHECKING:
-    from slipway.console import Console
     from slipway.engine.docker import Engine
     from slipway.records import Records, Verdict
     from slipway.settings import Settings
@@ -37,8 +36,9 @@ def verify(
         records = Records(settings.state)
         engine = Engine.connect(settings.environment)
         targets = _targets(selector, image, settings, records, engine)
-        for kind in {target.kind for target in targets}:
-            contract.load(settings.project, kind).choose(checks)
+        contracts = {kind: contract.load(settings.project, kind) for kind in {target.kind for target in targets}}
+        for known in contracts.values():
+            known.choose(checks)
         verifier = Verifier(
             project=settings.project, records=records, on_result=lambda result: console.note(report.line(result))
         )
@@ -47,7 +47,11 @@ def verify(
             with console.fold(f"verify {target.image}"):
                 verdict, run_now = verifier.verify(target, checks, force=force)
             done.append((verdict, run_now))
-            _show(console, verdict, run_now)
+            if not run_now:
+                console.note(
+                    f"{verdict.image} has the verdict of {verdict.at}; not run again (--force runs the checks)"
+                )
+            report.show(console, verdict, contracts[target.kind])
         if junit:
             write_whole(Path(junit), report.junit([verdict for verdict, _ in done]))
         console.result([report.document(verdict, run_now=run_now) for verdict, run_now in done])
@@ -99,14 +103,6 @@ def _targets(
         faults = [Fault(error.message, error.fix) for error in missing]
         raise NotFoundError(f"{len(missing)} of the images are not there; nothing was verified", faults=faults)
     return [found for found in looked_up if not isinstance(found, NotFoundError)]
-
-
-def _show(console: Console, verdict: Verdict, run_now: bool) -> None:
-    from slipway.verify import report
-
-    if not run_now:
-        console.note(f"{verdict.image} was verified by these checks at {verdict.at}; not run again (--force runs them)")
-    report.show(console, verdict)
 
 
 def _judge(verdicts: Sequence[Verdict]) -> None:

@@ -20,20 +20,22 @@ def line(result: CheckResult) -> str:
     return f"  {result.status + what:<9} {result.id}" + (f" ({result.seconds:.1f} s)" if result.seconds >= 1 else "")
 
 
-def show(console: Console, verdict: Verdict) -> None:
+def show(console: Console, verdict: Verdict, contract: Contract) -> None:
     """The table of a verdict, and below it each failure with what was seen and what to do."""
     rows = [(check.id, _state(check), check.seconds, _first_line(check.detail)) for check in verdict.checks]
     console.table(("check", "outcome", "s", "seen"), rows)
     for check in verdict.checks:
         if check.status in ("failed", "skipped"):
-            console.say(failure(check))
+            console.say(failure(check, contract))
     console.say(f"{verdict.image}: {'passed' if verdict.passed else 'FAILED'} ({summary(verdict.checks)})")
 
 
-def failure(check: CheckResult) -> str:
+def failure(check: CheckResult, contract: Contract | None = None) -> str:
     """A failed check: what it is for, what was seen, what to do."""
     seen = "\n".join(f"    {text}" for text in check.detail.splitlines())
-    return f"\n{check.status} {check.id}\n  why:  {check.reason}\n  seen:\n{seen}\n  fix:  {check.fix}"
+    mild = contract is not None and contract.check(check.id).severity == "policy"
+    weight = " (a promise of this project; jobs on SageMaker run without it)" if mild else ""
+    return f"\n{check.status} {check.id}{weight}\n  why:  {check.reason}\n  seen:\n{seen}\n  fix:  {check.fix}"
 
 
 def summary(checks: Iterable[CheckResult]) -> str:

@@ -13,10 +13,15 @@ def test_programs_shell(looked: Inspection) -> None:
     assert not missing, f"not on PATH: {', '.join(missing)}"
 
 
+def test_programs_interpreter(looked: Inspection) -> None:
+    found = looked.programs["python3"] or looked.programs["python"]
+    assert found, "neither python3 nor python is on PATH"
+    assert looked.facts, f"{found} could not look around:\n{looked.said}"
+
+
 def test_programs_python(looked: Inspection) -> None:
     missing = [name for name in ("python", "python3", "pip", "pip3") if not looked.programs[name]]
     assert not missing, f"not on PATH: {', '.join(missing)}"
-    assert looked.facts, f"python3 could not look around:\n{looked.said}"
     prefixes = looked.facts["interpreters"]
     shown = ", ".join(f"{looked.programs[name]} belongs to {prefix}" for name, prefix in prefixes.items())
     assert len(set(prefixes.values())) == 1, f"not of one interpreter: {shown}"

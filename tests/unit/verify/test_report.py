@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from slipway.console import Console
 from slipway.records import CheckResult, Verdict
 from slipway.verify import report
+from slipway.verify.contract import Check, Contract
 
 CHECKS = (
     CheckResult(id="a.good", status="passed", seconds=1.25),
@@ -30,11 +31,22 @@ VERDICT = Verdict(
 )
 
 
+CONTRACT = Contract(
+    "training",
+    tuple(
+        Check(id=id, severity=severity, reason="why", source="s", fix="mend")
+        for id, severity in (("a.good", "error"), ("a.bad", "error"), ("a.next", "error"), ("a.none", "policy"))
+    ),
+    {"a": "first"},
+)
+
+
 def test_a_failure_shows_id_reason_what_was_seen_and_the_fix() -> None:
     out = io.StringIO()
-    report.show(Console(out=out), VERDICT)
+    report.show(Console(out=out), VERDICT, CONTRACT)
     text = out.getvalue()
     assert "failed a.bad\n  why:  why\n  seen:\n    seen\n    in two " in text and "  fix:  mend" in text
+    assert "skipped a.none (a promise of this project; jobs on SageMaker run without it)" in text
     assert "blocked by a.bad" in text
     assert text.rstrip().endswith("cell: FAILED (1 passed, 1 failed, 1 blocked, 1 skipped)")
 
