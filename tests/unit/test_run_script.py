@@ -67,6 +67,7 @@ VENV_PYTHON = """\
 #!/bin/sh
 case "$*" in "-c "*) exit 0 ;; esac
 echo "venv $*" >>/run/calls
+pwd >/run/folder
 case "$*" in *"pip install"*) if [ -e /run/no-network ]; then exit 1; fi ;; esac
 """
 SYSTEMS = {
@@ -478,3 +479,11 @@ def test_only_check_sets_up_what_only_tests_use(ready: Box) -> None:
 def test_arguments_reach_invoke_as_they_are(ready: Box) -> None:
     done = ready.run("""R build --only 'a b' '*'""")
     assert done.calls[-1].endswith(f"-m invoke --search-root {ready.folder}/project build --only a b *")
+
+
+@pytest.mark.parametrize(("caller", "invoke"), [("/", "project"), ("$BOX/project/docs", "project/docs")])
+def test_it_means_its_own_project_wherever_it_is_called_from(ready: Box, caller: str, invoke: str) -> None:
+    (ready.folder / "project/docs").mkdir()
+    done = ready.run(f'cd "{caller}"', "R list")
+    assert done.codes == [0], done.told
+    assert (ready.folder / "run/folder").read_text() == f"{ready.folder / invoke}\n"
