@@ -173,7 +173,7 @@ def _python_packages(settings: Settings) -> str:
     except ProgramError as error:
         raise ProgramError(
             f"Python packages cannot be had: {error.message}",
-            fix="check the network, the proxy, and pip's settings index-url, extra-index-url and cert",
+            fix="check the network, the proxy, and pip's settings index-url, extra-index-url, find-links and cert",
         ) from None
     if missing:
         raise Doubt(f"pip's find-links name folders that are not there: {', '.join(missing)}", fix="correct find-links")
