@@ -124,7 +124,7 @@ def _lay_out(
     for stage in plan.stages:
         base = plan.bases[stage.os]
         if stage.template.startswith("base") and isinstance(base, Recipe):
-            target = folder / stage.name / "rootfs.tar"
+            target = folder / stage.name / stage.values["rootfs"]
             same_file(rootfs.ensure(base, settings, console).tar, target)
             made.add(target)
         for name in stage.toolkits:

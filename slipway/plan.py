@@ -118,9 +118,9 @@ def _stages(image: Image, base: Base) -> list[Stage]:
     base_name = f"base-{image.os}{suffix}"
     tools_name = f"tools-{image.os}{suffix}"
     python_name = f"python-{image.os}-{naming.python_tag(image.python)}{suffix}"
-    pulled = base.reference if isinstance(base, Pulled) else ""
+    below = {"pulled": base.reference} if isinstance(base, Pulled) else {"rootfs": f"rootfs-{base.hash[:12]}.tar"}
     found = [
-        Stage(name=base_name, template="base.Dockerfile.j2", values={"pulled": pulled}, **where),
+        Stage(name=base_name, template="base.Dockerfile.j2", values=below, **where),
         Stage(
             name=tools_name,
             template="tools.Dockerfile.j2",

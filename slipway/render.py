@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def render(plan: Plan, sources: Sources, labels: Mapping[str, Mapping[str, str]]
     for name in sorted({name for stage in plan.stages for name in stage.toolkits}):
         files |= {f"toolkits/{name}/{path}": content for path, content in sources.toolkits[name].items()}
     files["docker-bake.json"] = json.dumps(_bake(plan, labels), indent=2) + "\n"
-    files["build.sh"] = _build_script(plan, templates, sources)
+    files["build.sh"] = _build_script(plan, templates)
     return Rendering({path: text.encode() if isinstance(text, str) else text for path, text in sorted(files.items())})
 
 
@@ -122,7 +123,7 @@ def _default_host_settings(stage: Stage) -> str:
         "# Read by the stage's RUN as shell variables; never part of a layer. Add the network's own settings here."
     ]
     if stage.wheel_index:
-        lines.append(f"UV_INDEX={stage.wheel_index}")
+        lines.append(f"UV_INDEX={shlex.quote(stage.wheel_index)}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -166,21 +167,17 @@ def _target(stage: Stage, labels: Mapping[str, Mapping[str, str]]) -> dict[str, 
     return target
 
 
-def _build_script(plan: Plan, templates: Environment, sources: Sources) -> str:
+def _build_script(plan: Plan, templates: Environment) -> str:
     recipes = {}
     for stage in plan.stages:
         base = plan.bases[stage.os]
         if stage.template.startswith("base") and isinstance(base, Recipe):
-            recipes[f"{stage.name}/rootfs.tar"] = base.script(f"{stage.name}/rootfs.tar")
-    installs = {stage.name: _distributions(stage, sources) for stage in plan.stages if stage.toolkits}
-    return _text(
-        templates,
-        "build.sh.j2",
-        recipes=recipes,
-        toolkits=sorted({name for stage in plan.stages for name in stage.toolkits}),
-        installs=installs,
-        epoch=EPOCH,
-    )
+            target = f"{stage.name}/{stage.values['rootfs']}"
+            recipes[target] = base.script(f"{target}.part")
+    toolkits = {
+        stage.name: [f"./toolkits/{name}" for name in stage.toolkits] for stage in plan.stages if stage.toolkits
+    }
+    return _text(templates, "build.sh.j2", recipes=recipes, toolkits=toolkits, epoch=EPOCH)
 
 
 def _distributions(stage: Stage, sources: Sources) -> list[str]:
