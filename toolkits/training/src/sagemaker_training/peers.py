@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 from sagemaker_training import process
 from sagemaker_training.logs import logger
@@ -25,7 +25,10 @@ SILENCE_SECONDS = 30.0
 
 # A stop reaches all hosts, but not at the same moment.
 _STOP_SPREAD_SECONDS = 10.0
-_RETRY_SECONDS = 1.0
+_RETRY_SECONDS = 0.1
+
+# A host that fails early waits this long for those that start late, to tell them why.
+_LINGER_SECONDS = 5.0
 _LONGEST_MESSAGE = 8192
 
 
@@ -69,9 +72,10 @@ class Watch:
         self._leads = current == hosts[0]
         self._selector = selectors.DefaultSelector()
         self._peers: Dict[socket.socket, _Peer] = {}
-        self._joined: Dict[str, bool] = {}
+        self._joined: Set[str] = set()
         self._stopping: Dict[str, float] = {}
         self._lost: Optional[str] = None
+        self._goodbye: Optional[bytes] = None
         self._callback: Optional[Callable[[], None]] = None
         self._lock = threading.RLock()
         self._news = threading.Event()
@@ -115,13 +119,21 @@ class Watch:
     def leave(self, code: int, cause: str = "") -> None:
         """Says goodbye: the others hear the exit code and its cause, and end too unless it is 0."""
         stopped = process.stop_requested() is not None
-        goodbye = json.dumps({"end": code, "cause": cause, "stopped": stopped}).encode()
         with self._lock:
-            self._over.set()
-            for connection, peer in self._peers.items():
-                peer.send(goodbye)
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_WR)
+            self._goodbye = json.dumps({"end": code, "cause": cause, "stopped": stopped}).encode()
+            for peer in self._peers.values():
+                self._part(peer)
+        deadline = time.monotonic() + (_LINGER_SECONDS if code and not stopped else 0)
+        while self.absent() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self._over.set()
+
+    def _part(self, peer: _Peer) -> None:
+        """Sends the goodbye, if it is time for that."""
+        if self._goodbye is not None:
+            peer.send(self._goodbye)
+            with suppress(OSError):
+                peer.connection.shutdown(socket.SHUT_WR)
 
     def _run(self) -> None:
         while not self._over.is_set():
@@ -140,8 +152,10 @@ class Watch:
             self._over.wait(_RETRY_SECONDS)
             return
         peer = self._add(connection, leader)
-        peer.send(json.dumps({"host": self._current}).encode())
-        self._joined[leader] = True
+        with self._lock:
+            peer.send(json.dumps({"host": self._current}).encode())
+            self._part(peer)
+        self._joined.add(leader)
 
     def _add(self, connection: socket.socket, host: str = "") -> _Peer:
         peer = _Peer(connection, host)
@@ -171,9 +185,13 @@ class Watch:
                 self._drop(peer)
                 return
             peer.host = message["host"]
-            self._joined[peer.host] = True
-            if self._lost is not None:
-                peer.send(_lost(self._lost))
+            with self._lock:
+                if self._lost is not None:
+                    peer.send(_lost(self._lost))
+                self._part(peer)
+            self._joined.add(peer.host)
+            if not self.absent():
+                logger.info("all %d hosts of the run have reported", len(self._hosts))
         elif "lost" in message:
             self._lose(str(message["lost"]))
         elif "end" in message and peer.host:
@@ -219,7 +237,7 @@ class Watch:
     def _lose(self, what: str) -> None:
         """The first loss counts. While this host itself is being stopped, nothing is made of it."""
         with self._lock:
-            if self._lost is not None or self._over.is_set() or process.stop_requested() is not None:
+            if self._lost is not None or self._goodbye is not None or process.stop_requested() is not None:
                 return
             self._lost = what
             self._news.set()

@@ -151,18 +151,21 @@ class TorchDistributedRunner(runner.Runner):
         if code > 0 and failure.exit_code and outcome.stopped is None:
             code = failure.exit_code
         if self._watch is not None:
-            if code and outcome.stopped is None:
-                lost = (
-                    self._watch.wait(_NEWS_SECONDS if failure.secondhand or not text.strip() else 0) or self._absent()
-                )
-                if lost:
-                    code, text = 1, f"{elastic.context(text)}\n{lost}"
+            lost = self._elsewhere(failure.secondhand) if code and outcome.stopped is None else None
+            if lost:
+                code, text = 1, f"{elastic.context(text)}\n{lost}"
             self._watch.leave(process.exit_code(code), self._cause(command, code, text) if code else "")
         return process.Outcome(tuple(command), code, "", text, outcome.oom_kills, outcome.stopped)
 
-    def _absent(self) -> str:
-        absent = self._watch.absent() if self._watch else []
-        return f"Host {', '.join(absent)} never reported: it did not start, or cannot be reached." if absent else ""
+    def _elsewhere(self, secondhand: bool) -> Optional[str]:
+        """What happened on another host, if that is the cause. secondhand: the errors of this host say so."""
+        if self._watch is None:
+            return None
+        lost = self._watch.wait(_NEWS_SECONDS if secondhand else 0)
+        absent = self._watch.absent() if secondhand else []
+        if absent and not lost:
+            return f"Host {', '.join(absent)} never reported: it did not start, or cannot be reached."
+        return lost
 
     def _cause(self, command: Sequence[str], code: int, text: str) -> str:
         first = str(errors.ExecuteUserScriptError(command, code, text)).split("\n", 1)[0]

@@ -1,0 +1,1 @@
+"""As much of PyTorch as the launchers touch, for tests on machines without it."""
