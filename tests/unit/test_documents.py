@@ -73,7 +73,9 @@ def test_any_text_is_data_or_a_fault_with_a_line(text: str) -> None:
 
 
 def test_lines_and_spans_are_those_of_the_file() -> None:
-    document = Document("f", "a: 1\nb:\n  c:\n    - x\n    - y\n  # said of e\n  e: {\n  }\n  g: |\n    x\n  h:\nd: 2\n")
+    document = Document(
+        "f", "a: 1\nb:\n  c:\n    - x\n    - y\n  # said of e\n  e: {\n  }\n  g: |\n    x\n  h:\nd: 2\n"
+    )
     assert document.line(("b", "c", 1)) == 5
     assert document.line(("b", "missing", "deep")) == 2
     assert document.line(("missing",)) == 1
