@@ -42,7 +42,7 @@ for i in range(int(sys.argv[-1])):
     print("step", i, "loss=0.25")
 """
 
-Command = Callable[[str], list[str]]
+PEER = "reference train"
 
 
 def tree(base: Path) -> None:
@@ -53,12 +53,14 @@ def tree(base: Path) -> None:
     (base / "code/lines.py").write_text(LINES)
     config = base / "input/config"
     (config / "hyperparameters.json").write_text('{"sagemaker_program": "train.py"}')
-    (config / "resourceconfig.json").write_text('{"current_host": "algo-1", "hosts": ["algo-1"]}')
+    (config / "resourceconfig.json").write_text('{"current_host": "localhost", "hosts": ["localhost"]}')
     (config / "inputdataconfig.json").write_text("{}")
 
 
-def environment(base: Path) -> dict[str, str]:
-    return {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(SOURCE)}
+def environment(base: Path, toolkit: bool = True) -> dict[str, str]:
+    """toolkit: whether this project's package is on the path; the reference has the same import name."""
+    path = {"PYTHONPATH": str(SOURCE)} if toolkit else {}
+    return {**os.environ, "SAGEMAKER_BASE_DIR": str(base), **path}
 
 
 def once(command: list[str], base: Path, env: dict[str, str], memory: Callable[[int], int]) -> dict[str, float]:
@@ -113,7 +115,7 @@ def start(contestants: dict[str, list[str]], base: Path, rounds: int, image: str
                 full = ["docker", "run", "--rm", "--name", container, "-v", f"{base}:/opt/ml", "-w", "/opt/ml/code"]
                 results[name].append(once([*full, image, *command], base, dict(os.environ), container_pss(container)))
             else:
-                results[name].append(once(command, base, environment(base), pss))
+                results[name].append(once(command, base, environment(base, name != PEER), pss))
     return {
         name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in results.items()
     }
@@ -203,7 +205,7 @@ def main() -> int:
             "train": ["train"] if image else [python, "-m", "sagemaker_training.cli.train"],
         }
         if given.peer:
-            contestants["reference train"] = [str(Path(given.peer).parent / "train")]
+            contestants[PEER] = [str(Path(given.peer).parent / "train")]
         found = start(contestants, base, given.rounds, image)
         cpu = relay(base, given.lines, max(3, given.rounds // 2))
         figures = verdicts(found, cpu, import_seconds(given.rounds, base), bool(image))

@@ -240,6 +240,13 @@ def test_any_output_gives_a_text_within_the_limit(output, code, command):
     assert f"ExitCode {code}" in masking.text(text)
 
 
+@pytest.mark.parametrize("kind", [errors.ClientError, RuntimeError])
+def test_every_other_error_is_within_the_limit_too(kind):
+    text = failures.compose(kind("y" * 5000), "Traceback (most recent call last):\n" + "frame\n" * 1000)
+    assert len(text) == failures.LIMIT
+    assert "yyy" in text
+
+
 def test_error_reads_as_its_text():
     error = errors.InstallRequirementsError(["pip", "install"], 1, "ERROR: no such package\n")
     assert str(error).splitlines() == [

@@ -227,6 +227,11 @@ def test_reference_toolkit_behind_another_package_is_refused(pip, index):
     assert not (pip.base / "site/sagemaker_training").exists()
 
 
+def test_left_out_line_goes_with_its_continuation():
+    text = "a==1 \\\n --hash=x\nsagemaker-training \\\n --hash=y \\\n --hash=z\nb\n"
+    assert requirements._split(text) == ("a==1 \\\n --hash=x\nb\n", ["sagemaker-training"])
+
+
 def test_other_requirements_are_read_as_they_are(tmp_path):
     (tmp_path / "requirements.txt").write_text(
         "sagemaker\nsagemaker-training-extras\n# sagemaker-training\nsagemaker-mxnet-training\n"

@@ -77,6 +77,26 @@ def test_each_close_is_uploaded_in_order_while_the_script_runs(syncing):
     assert [content for _, _, content in uploads(syncing)] == ["0", "1", "2"]
 
 
+def test_last_file_of_a_job_that_ends_at_once(syncing):
+    """The file's event and the end of the job reach the helper in the same moment."""
+    start(
+        syncing,
+        """
+        import os, signal, subprocess, time
+        folder, home = os.environ["SM_OUTPUT_INTERMEDIATE_DIR"], os.environ["HOME"]
+        open(folder + "/first", "w").write("first")
+        while not os.path.exists(home + "/log"):
+            time.sleep(0.02)
+        helper = open(home + "/pid").read()
+        os.kill(int(helper), signal.SIGSTOP)
+        open(folder + "/last", "w").write("last")
+        subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -CONT {helper}"], start_new_session=True)
+        """,
+    )
+    assert syncing.run().code == 0
+    assert [content for _, _, content in uploads(syncing)] == ["first", "last"]
+
+
 def test_moved_file_counts_and_failed_jobs_upload_too(syncing):
     start(
         syncing,

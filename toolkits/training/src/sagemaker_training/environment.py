@@ -326,6 +326,5 @@ def write_env_vars(env_vars: Optional[Mapping[str, str]] = None) -> None:
 
 
 def _on_path(program: str) -> bool:
-    import shutil
-
-    return shutil.which(program) is not None
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return any(os.access(os.path.join(folder, program), os.X_OK) for folder in folders)

@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import Dict, List
 
-from sagemaker_training import codeartifact, errors, files, kinds, layout, masking, process, requirements, settings
+from sagemaker_training import errors, files, kinds, layout, masking, process, requirements, settings
 from sagemaker_training.logs import logger
 from sagemaker_training.runner import raise_for
 
@@ -61,6 +61,8 @@ def _install(path: str, what: List[str], error_class: type) -> None:
 
 
 def _environ() -> Dict[str, str]:
+    from sagemaker_training import codeartifact
+
     # Defaults only: whatever the user set for pip holds.
     quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore", "PYTHONUNBUFFERED": "1"}
     return {**quiet, **os.environ, **codeartifact.index_variables()}
