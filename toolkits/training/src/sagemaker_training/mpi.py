@@ -48,8 +48,13 @@ _ROUND_SECONDS = 1.0
 
 _CAUSE_LENGTH = 400
 
-# mpirun's words on the rank that ended the run.
-_RANK_CODE = re.compile(r"Process name: \[\[\d+,\d+\],(\d+)\]\s+Exit code:\s+(\d+)")
+_TRACEBACK = "Traceback (most recent call last):"
+
+# mpirun's words on the rank that ended the run, in 4 and 5.
+_RANK_CODES = (
+    re.compile(r"MPI_ABORT was invoked on rank (\d+) in communicator.*?errorcode (\d+)", re.DOTALL),
+    re.compile(r"Process name: \[[^\]]*\],\s*(\d+)\]\s+Exit code:\s+(\d+)"),
+)
 _RANK_SIGNAL = re.compile(r"process rank (\d+) .*?exited on\s+signal (\d+)", re.DOTALL)
 
 
@@ -224,27 +229,37 @@ class MPIRunner(runner.Runner):
         return [sys.executable, "-I", "-S", os.path.abspath(mpi_shield.__file__), note, *mpirun]
 
     def _in_words(self, outcome: process.Outcome, output: mpi_output.RankOutput) -> process.Outcome:
-        """The outcome with the command as one would give it, and the ranks' words rather than mpirun's."""
+        """The outcome with the command as one would give it, and the ranks' words rather than mpirun's.
+
+        The last words are the cause: where no rank has an exception to tell, which rank ended the run, and how.
+        """
         own = outcome.stdout + outcome.stderr
         text = output.tail("stderr") or output.tail("stdout")
-        if outcome.returncode and not text.strip():
-            text = self._failed_rank(own) or own
+        if outcome.returncode and _TRACEBACK not in text:
+            failed = self._failed_rank(own)
+            text = f"{text}\n{failed}" if failed else text if text.strip() else own
         return outcome._replace(argv=tuple(self.command()), stdout="", stderr=text)
 
     def _failed_rank(self, text: str) -> str:
-        for pattern, how in ((_RANK_CODE, "ended with exit code"), (_RANK_SIGNAL, "was ended by signal")):
+        """Which rank ended the run, of its own accord; empty where mpirun does not say, or ended it itself."""
+        for pattern in _RANK_CODES:
             found = pattern.search(text)
             if found:
-                index = int(found[1]) // self.processes_per_host
-                host = f" on host {self.hosts[index]}" if index < len(self.hosts) else ""
-                return f"Rank {found[1]}{host} {how} {found[2]}."
+                return f"Rank {found[1]}{self._place(found[1])} ended with exit code {found[2]}."
+        found = _RANK_SIGNAL.search(text)
+        if found and int(found[2]) != signal.SIGTERM:
+            return f"Rank {found[1]}{self._place(found[1])} was ended by signal {found[2]}."
         return ""
+
+    def _place(self, rank: str) -> str:
+        index = int(rank) // self.processes_per_host
+        return f" on host {self.hosts[index]}" if index < len(self.hosts) else ""
 
     def _judge(self, outcome: process.Outcome) -> process.Outcome:
         """The outcome, with the loss of a host as its cause where there was one. The other hosts are told."""
-        code = outcome.returncode
-        if self._link is not None and code and outcome.stopped is None:
-            lost = self._link.wait(_NEWS_SECONDS)
+        if self._link is not None and outcome.returncode and outcome.stopped is None:
+            explained = _TRACEBACK in outcome.stderr or re.search(r"^Rank \d", outcome.stderr, re.MULTILINE)
+            lost = self._link.wait(0 if explained else _NEWS_SECONDS)
             if lost is not None:
                 outcome = outcome._replace(returncode=1, stderr=lost)
         self._leave(process.exit_code(outcome.returncode), self._cause(outcome))
