@@ -33,6 +33,8 @@ def verify(
     from slipway.verify.runner import Verifier
 
     with command(json) as (settings, console):
+        if junit and Path(junit).is_dir():
+            raise UsageError(f"--junit {junit} is a folder", fix="name a file in it")
         records = Records(settings.state)
         engine = Engine.connect(settings.environment)
         targets = _targets(selector, image, settings, records, engine)
@@ -87,6 +89,8 @@ def _targets(
     if image is not None:
         if selector.given or selector.everything:
             raise UsageError("--image stands alone", fix="leave the selectors out")
+        if not image.strip():
+            raise UsageError("--image names no image", fix="give a reference such as repository:tag")
         return [target.of_reference(image, engine, records)]
 
     def find(id: str) -> Target | NotFoundError:

@@ -101,7 +101,7 @@ def run(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFactory) ->
     """Runs a job with a script of the probe folder, as SageMaker would."""
 
     def run_job(entry: str, *, source: Path = PROBE, **fields: Any) -> jobs.Finished:
-        job = TrainingJob(image=image, source=source, entry=entry, **{"time_limit": 60.0, "stop_grace": 8.0, **fields})
+        job = TrainingJob(image=image, source=source, entry=entry, **{"time_limit": 120.0, "stop_grace": 8.0, **fields})
         return jobs.run(job, engine, tmp_path_factory.mktemp("job") / "out")
 
     return run_job
@@ -193,7 +193,7 @@ def killed_job(run: Run) -> jobs.Finished:
 @pytest.fixture(scope="session")
 def stopped_job(run: Run) -> jobs.Finished:
     """A job that is stopped at its first line, or after a while if that never arrives."""
-    return run("stopped.py", time_limit=10.0)
+    return run("stopped.py", time_limit=20.0)
 
 
 @pytest.fixture(scope="session")

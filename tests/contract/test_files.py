@@ -9,7 +9,7 @@ from slipway.engine import images
 from slipway.engine.docker import Engine
 from slipway.verify.inspection import Inspection
 
-NAMES = re.compile(r"(SECRET|PASSWORD|PASSWD|TOKEN|PRIVATE_?KEY|API_?KEY|CREDENTIAL|ACCESS_KEY)", re.I)
+NAMES = re.compile(r"(?:^|_)(SECRET|PASSWORD|PASSWD|TOKEN|PRIVATE_?KEY|API_?KEY|CREDENTIALS?|ACCESS_KEY)(?:_|$)", re.I)
 VALUES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bA(?:KIA|SIA)[A-Z0-9]{16}\b|://[^/\s:@]+:[^/\s:@${}<>]+@|\bgh[pousr]_[A-Za-z0-9]{36}\b"
 )

@@ -175,8 +175,9 @@ def test_unknown_names_are_answered_with_the_nearest(invoke: Invoke, image: str)
     assert not_built.code == 16 and "invoke build --only pytorch-training-2.13.0-cpu-py311" in not_built.err
     not_there = invoke("verify", "--image", "slipway-test/nothing:here")
     assert not_there.code == 16 and "docker pull slipway-test/nothing:here" in not_there.err
-    both = invoke("verify", "--image", image, "--framework", "pytorch")
-    assert both.code == 2
+    for wrong in (["--image", image, "--framework", "pytorch"], ["--image", ""], ["--image", image, "--junit", "docs"]):
+        answer = invoke("verify", *wrong)
+        assert answer.code == 2 and "Traceback" not in answer.err
 
 
 def test_no_engine_is_said_so(invoke: Invoke) -> None:

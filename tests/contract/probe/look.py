@@ -24,7 +24,7 @@ KEYS = re.compile(
 )
 REPOSITORIES = (".git", ".hg", ".svn")
 # Where a build leaves things that no job needs. A folder that is there and empty is nobody's concern.
-EMPTY = ("/tmp", "/var/tmp", "/root/.cache", "/var/cache/apt/archives", "/var/lib/apt/lists", "/opt/ml", "/home")
+EMPTY = ("/tmp", "/var/tmp", "/root/.cache", "/var/cache/apt/archives", "/var/lib/apt/lists", "/opt/ml")
 STRAY = re.compile(
     r".*(\.(whl|deb|orig|rej|swp|bak|pyc\.\d+)|~)|core(\.\d+)?|\.coverage|\.DS_Store|Dockerfile|\.dockerignore"
 )
@@ -109,7 +109,7 @@ def walk():
     """Files that no image should hold, and those that hold a secret or are there to hold one."""
     leftovers, secrets = [], []
     for place in EMPTY:
-        leftovers += [os.path.join(place, name) for name in listing(place) if name not in ("lock", "partial")]
+        leftovers += [path for path in listing(place) if not os.path.isdir(path) or listing(path)]
     for folder, folders, names in os.walk("/"):
         folders[:] = [name for name in folders if os.path.join(folder, name) not in PLACES]
         leftovers += [os.path.join(folder, name) for name in folders if name in REPOSITORIES]
@@ -126,8 +126,9 @@ def walk():
 
 
 def listing(folder):
+    """The paths in a folder, without apt's own lock."""
     try:
-        return os.listdir(folder)
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name != "lock"]
     except OSError:
         return []
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
+
+import pytest
 
 from slipway.verify import contract, report
 
@@ -46,3 +49,19 @@ def test_the_document_is_up_to_date() -> None:
     wanted = report.register([contract.load(PROJECT, kind) for kind in KINDS])
     again = "run `invoke checks --markdown > docs/contract/checks.md`"
     assert (PROJECT / "docs/contract/checks.md").read_text(encoding="utf-8") == wanted, again
+
+
+EDIT = re.compile(r"edit\.py (?P<module>[\w.]+) <<'EDIT'\n(?P<old>.*?)=======\n(?P<new>.*?)EDIT\n", re.DOTALL)
+EDITS = [
+    (path.stem, found)
+    for path in sorted((CHECKS / "mutants").glob("*.Dockerfile"))
+    for found in EDIT.finditer(path.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize(("mutant", "edit"), EDITS, ids=[name for name, _ in EDITS])
+def test_a_mutants_edit_fits_the_toolkit_as_it_is(mutant: str, edit: re.Match[str]) -> None:
+    source = PROJECT / "toolkits/training/src/sagemaker_training" / (edit["module"].replace(".", "/") + ".py")
+    text = source.read_text(encoding="utf-8")
+    assert text.count(edit["old"]) == 1, f"adapt tests/contract/mutants/{mutant}.Dockerfile to {source.name}"
+    compile(text.replace(edit["old"], edit["new"]), str(source), "exec")
