@@ -70,7 +70,8 @@ def build(
     no_cache: bool = False,
 ) -> list[Built]:
     """Build every image of the plan and record it. Nothing is recorded when a step fails or Ctrl-C ends it."""
-    engine = Engine.connect(settings.environment)
+    builder = settings.text("builder")
+    engine = Engine.connect(settings.environment, context=builder if bake.is_context(builder) else "")
     _want_space(engine, settings)
     for base in plan.bases.values():
         if isinstance(base, Pulled):
@@ -90,9 +91,7 @@ def build(
         _lay_out(folder, rendered, plan, sources, settings, console)
         with _host_inputs(plan, sources, settings) as variables:
             try:
-                baked = bake.bake(
-                    folder, variables, keep, stages=targets, builder=settings.text("builder"), no_cache=no_cache
-                )
+                baked = bake.bake(folder, variables, keep, stages=targets, builder=builder, no_cache=no_cache)
             except SlipwayError as error:
                 logs = [_write_log(image, _own(plan, image, seen.values()), settings) for image in plan.images]
                 error.fix = error.fix or f"the whole log: {' '.join(str(path) for path in logs)}"

@@ -153,9 +153,12 @@ def bake(
 
     with tempfile.TemporaryDirectory(prefix="slipway-bake-") as scratch:
         metadata = Path(scratch) / "metadata.json"
-        argv: list[str | Path] = ["docker", "buildx", "bake", "--file", "docker-bake.json", "--progress", "rawjson"]
-        argv += ["--provenance=false", "--metadata-file", metadata]
-        if builder:
+        # buildx wants a context before its own name, where docker takes it.
+        context = is_context(builder)
+        argv: list[str | Path] = ["docker", *(["--context", builder] if context else []), "buildx", "bake"]
+        argv += ["--file", "docker-bake.json", "--progress", "rawjson", "--provenance=false"]
+        argv += ["--metadata-file", metadata]
+        if builder and not context:
             argv += ["--builder", builder]
         if no_cache:
             argv.append("--no-cache")
@@ -171,6 +174,13 @@ def bake(
         if isinstance(facts, dict) and "containerimage.config.digest" in facts
     }
     return Baked(tuple(tracker.steps.values()), images)
+
+
+def is_context(builder: str) -> bool:
+    """Whether a builder's name is that of a docker context: another engine, which then gets the images too."""
+    if not builder:
+        return False
+    return process.run(["docker", "context", "inspect", builder], check=False).code == 0
 
 
 def _failure(tracker: Tracker) -> SlipwayError:

@@ -197,16 +197,19 @@ class Engine:
     _api: Any
 
     @classmethod
-    def connect(cls, environment: Mapping[str, str]) -> Engine:
-        """The engine that DOCKER_HOST or the current docker context names. Raises EngineError when none answers."""
+    def connect(cls, environment: Mapping[str, str], *, context: str = "") -> Engine:
+        """The engine of a docker context; else the one that DOCKER_HOST or the current context names.
+
+        Raises EngineError when none answers.
+        """
         import docker
         from docker.errors import DockerException
 
         try:
-            if not environment.get("DOCKER_HOST"):
-                context = docker.ContextAPI.get_current_context()
-                if context is not None and context.name != "default":
-                    return cls(docker.APIClient(base_url=context.Host, tls=context.TLSConfig))
+            if context or not environment.get("DOCKER_HOST"):
+                named = docker.ContextAPI.get_context(context) if context else docker.ContextAPI.get_current_context()
+                if named is not None and named.name != "default":
+                    return cls(docker.APIClient(base_url=named.Host, tls=named.TLSConfig, use_ssh_client=True))
             return cls(docker.DockerClient.from_env(environment=dict(environment)).api)
         except DockerException as error:
             raise EngineError(f"no Docker engine answers: {error}", fix=_NO_ENGINE) from None

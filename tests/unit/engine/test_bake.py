@@ -110,6 +110,8 @@ DOCKER = """\
 #!{python}
 import json, os, pathlib, sys
 here = pathlib.Path(__file__).parent
+if sys.argv[1] == "context":
+    sys.exit(sys.argv[3] != "elsewhere")
 (here / "argv").write_text(json.dumps(sys.argv[1:]))
 (here / "environment").write_text(json.dumps(dict(os.environ)))
 print((here / "said").read_text(), end="")
@@ -146,6 +148,15 @@ def test_a_bake_names_each_images_digests(docker: Path, tmp_path: Path) -> None:
     assert environment["HOST_CA"] == "/x"
     assert environment["BUILDX_NO_DEFAULT_LOAD"] == "1"
     assert not Path(argv[argv.index("--metadata-file") + 1]).exists()
+
+
+def test_a_docker_context_is_named_where_docker_takes_it(docker: Path, tmp_path: Path) -> None:
+    (docker / "said").write_text("")
+    (docker / "metadata").write_text("{}")
+    bake.bake(tmp_path, {}, lambda step: None, stages={}, builder="elsewhere")
+    argv = json.loads((docker / "argv").read_text())
+    assert argv[:4] == ["--context", "elsewhere", "buildx", "bake"]
+    assert "--builder" not in argv
 
 
 def failing(docker: Path, tmp_path: Path, said: str) -> Exception:
