@@ -40,8 +40,8 @@ class Step:
 
     @property
     def log(self) -> list[str]:
-        """The lines that it printed. Blocks may end within a line, or within a character."""
-        return self._said.decode(errors="replace").splitlines()
+        """The lines that it printed, without passwords. Blocks may end within a line, or within a character."""
+        return _masked(self._said.decode(errors="replace")).splitlines()
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Tracker:
         if vertex.get("started"):
             step.started = _seconds(vertex["started"])
         step.cached = step.cached or bool(vertex.get("cached"))
-        step.error = vertex.get("error") or step.error
+        step.error = _masked(vertex.get("error") or "") or step.error
         if vertex.get("completed") and not step.done:
             step.done = True
             step.seconds = 0.0 if step.cached else max(0.0, _seconds(vertex["completed"]) - step.started)
@@ -199,6 +199,11 @@ def _failure(tracker: Tracker) -> SlipwayError:
     step = failed[0]
     ending = "\n".join(f"    {line}" for line in (step.log or [step.error])[-_SHOWN:])
     return BuildError(f"the stage {step.stage} failed at {step.text}; its last lines:\n{ending}")
+
+
+def _masked(text: str) -> str:
+    """Text without what stands before the @ of an address: programs print the index or proxy that failed them."""
+    return re.sub(r"(\w://)[^\s/@]+@", r"\1****@", text)
 
 
 def _short(text: str) -> str:

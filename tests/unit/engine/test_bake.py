@@ -99,6 +99,16 @@ def test_the_last_words_count_also_when_they_come_with_the_end() -> None:
     assert step.log == ["no newline at the end"]
 
 
+def test_passwords_in_what_a_step_prints_are_masked() -> None:
+    tracker = Tracker()
+    said = b"Could not fetch https://me:word@index.example/x via http://word@proxy:1 for a@b.example"
+    event = {"vertexes": [{**RUN, **ENDED, "error": "https://me:word@index.example"}], "logs": [log(said)]}
+    feed(tracker, event)
+    (step,) = tracker.steps.values()
+    assert step.log == ["Could not fetch https://****@index.example/x via http://****@proxy:1 for a@b.example"]
+    assert step.error == "https://****@index.example"
+
+
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
 def test_json_that_is_no_event_is_no_failure(data: object) -> None:
     if not isinstance(data, dict) or not {"vertexes", "statuses", "logs"} & set(data):
