@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from slipway.emulator.job import LogLine, TrainingJob, TrainingResult
 from slipway.emulator.training import run_training
 from slipway.engine.docker import Engine
 
-from .training_hosts import PYTORCH_BASE, TRAINING_MODULE, build_image, build_wheels, start_hosts
+from .conftest import members
+from .training_hosts import PYTORCH_BASE, TRAINING_MODULE, Host, build_image, build_wheels, start_hosts
 
 pytestmark = pytest.mark.integration
 
@@ -102,13 +104,182 @@ def test_ranks_of_two_hosts_make_one_world(cluster: Cluster) -> None:
     ]
 
 
-def test_lost_host_is_named_by_the_other(engine: Engine, torch_image: str, cluster: Cluster, tmp_path: Path) -> None:
-    source = cluster.source(train=STEPS)
-    job = {**TORCHRUN, "sagemaker_program": "train.py"}
-    with start_hosts(engine, torch_image, tmp_path, source, job) as (first, second):
-        first.wait_for("training")
-        second.container.signal("SIGKILL")
+PACKAGE = {
+    "setup": "from setuptools import setup; setup(name='pkg', version='1', packages=['pkg'])",
+    "pkg____init__": "",
+}
+
+
+def test_module_entry(cluster: Cluster) -> None:
+    source = cluster.source(
+        **PACKAGE, pkg__train="import os; print('module', __name__, __package__, os.environ['RANK'])"
+    )
+    # The image brings setuptools; an isolated build would fetch its own.
+    result = cluster.run(source, TORCHRUN, entry="pkg/train.py", environment={"PIP_NO_BUILD_ISOLATION": "0"})
+    assert result.status == "Completed", result.failure_reason
+    assert cluster.printed("module") == ["module __main__ pkg 0", "module __main__ pkg 1"]
+
+
+def test_pytorch_ddp(cluster: Cluster) -> None:
+    result = cluster.run(cluster.source(train=ALL_REDUCE), {"sagemaker_pytorch_ddp_enabled": True})
+    assert result.status == "Completed", result.failure_reason
+    assert len(cluster.printed("world 2")) == 2
+
+
+SMDDP = """\
+import os, torch, torch.distributed as dist
+import smdistributed.dataparallel.torch.torch_smddp
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("smddp")
+total = torch.ones(1)
+dist.all_reduce(total)
+torch.manual_seed(dist.get_rank())
+model = DistributedDataParallel(torch.nn.Linear(2, 1))
+model(torch.ones(1, 2)).sum().backward()
+weights = torch.cat([p.detach().flatten() for p in model.parameters()]).tolist()
+print("smddp", dist.get_backend(), int(total), [round(w, 6) for w in weights])
+dist.destroy_process_group()
+"""
+
+
+def test_smddp_runs_over_gloo_and_says_so_once(cluster: Cluster) -> None:
+    job = {"sagemaker_distributed_dataparallel_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+    result = cluster.run(cluster.source(train=SMDDP), job)
+    assert result.status == "Completed", result.failure_reason
+    printed = cluster.printed("smddp smddp 4")
+    assert len(printed) == 4
+    assert len(set(printed)) == 1
+    assert len([line for line in cluster.lines if "runs over gloo instead" in line.text]) == 1
+
+
+LINES = """\
+import os, sys, torch.distributed as dist
+dist.init_process_group("gloo")
+for step in range(500):
+    print("metric rank", dist.get_rank(), "step", step, "loss=", 1 / (step + 1), "end")
+    print("log rank", dist.get_rank(), "step", step, "end", file=sys.stderr)
+"""
+
+
+def test_lines_of_ranks_stay_whole(cluster: Cluster) -> None:
+    job = {**TORCHRUN, "sagemaker_mpi_num_of_processes_per_host": 2}
+    result = cluster.run(cluster.source(train=LINES), job)
+    assert result.status == "Completed", result.failure_reason
+    for kind in ("metric", "log"):
+        lines = [line.text.split() for line in cluster.lines if line.text.startswith(f"{kind} rank")]
+        assert all(words[-1] == "end" for words in lines)
+        for rank in range(4):
+            assert [words[4] for words in lines if words[2] == str(rank)] == [str(step) for step in range(500)]
+
+
+SAVE = """\
+import os, signal, sys, time, torch.distributed as dist
+dist.init_process_group("gloo")
+def save(signum, frame):
+    open(os.path.join(os.environ["SM_MODEL_DIR"], "rank%d" % dist.get_rank()), "a").write("saved ")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+dist.barrier()
+print("ready", flush=True)
+while True:
+    time.sleep(0.1)
+"""
+
+
+def test_stop_reaches_every_rank_once(cluster: Cluster) -> None:
+    ready: set[str] = set()
+
+    def both_ready(line: LogLine) -> bool:
+        if line.text == "ready":
+            ready.add(line.host)
+        return len(ready) == 2
+
+    result = cluster.run(cluster.source(train=SAVE), TORCHRUN, stop_when=both_ready)
+    assert result.status == "Stopped"
+    assert result.model is not None
+    assert members(result.model) == {"rank0": b"saved ", "rank1": b"saved "}
+
+
+REQUIREMENTS = """\
+import sagemaker_training, sagemaker_pytorch_container, importlib.metadata as metadata
+print("versions", sagemaker_training.__version__, sagemaker_pytorch_container.__version__)
+print("reference", [d.name for d in metadata.distributions() if d.name.lower().startswith("sagemaker")])
+"""
+
+
+def test_requirements_that_name_the_reference_toolkits_change_nothing(cluster: Cluster) -> None:
+    source = cluster.source(train=REQUIREMENTS)
+    (source / "requirements.txt").write_text("sagemaker-training\nsagemaker_pytorch_training==2.8.1\n")
+    result = cluster.run(source, {}, hosts=1, environment={"PIP_NO_INDEX": "1"})
+    assert result.status == "Completed", result.failure_reason
+    assert cluster.printed("reference") == ["reference []"]
+    assert len([line for line in cluster.lines if "is left out" in line.text]) == 2
+
+
+FAIL = """\
+import sys, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+dist.barrier()
+if dist.get_rank() == 1:
+    raise ValueError("bad batch")
+dist.all_reduce(torch.ones(1))
+"""
+
+
+class Hosts:
+    """Starts two hosts that nobody but the toolkit ends."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def start(self, text: str) -> AbstractContextManager[list[Host]]:
+        source = self.cluster.source(train=text)
+        job = {**TORCHRUN, "sagemaker_program": "train.py"}
+        return start_hosts(self.cluster.engine, self.cluster.image, self.cluster.folder, source, job)
+
+
+@pytest.fixture
+def hosts(cluster: Cluster) -> Hosts:
+    return Hosts(cluster)
+
+
+def test_failure_of_a_rank_is_the_reason_on_every_host(hosts: Hosts) -> None:
+    with hosts.start(FAIL) as (first, second):
+        assert second.end() == 1
+        assert first.end() == 1
+    assert second.failure.startswith("ValueError: bad batch\n"), second.failure
+    assert first.failure.startswith("Host algo-2 failed first, with exit code 1: ValueError: bad batch\n")
+
+
+def test_exit_code_of_the_rank_is_kept(hosts: Hosts) -> None:
+    with hosts.start(FAIL.replace('raise ValueError("bad batch")', "sys.exit(7)")) as (first, second):
+        assert second.end() == 7
+        assert first.end() == 1
+    assert first.failure.startswith("Host algo-2 failed first, with exit code 7")
+
+
+@pytest.mark.parametrize(("dies", "name"), [(1, "algo-2"), (0, "algo-1")])
+def test_lost_host_is_named_by_the_other(hosts: Hosts, dies: int, name: str) -> None:
+    with hosts.start(STEPS) as pair:
+        for host in pair:
+            host.wait_for("training")
+        pair[dies].container.signal("SIGKILL")
         killed = time.monotonic()
-        assert first.end() != 0
-        assert first.ended - killed < 60
-        assert "algo-2" in first.failure.splitlines()[0], first.failure
+        stays = pair[1 - dies]
+        assert stays.end(60) != 0
+        assert stays.ended - killed < 60
+        assert stays.failure.startswith(f"Host {name} was lost"), stays.failure
+
+
+@pytest.mark.slow
+def test_frozen_host_is_named_by_the_other(hosts: Hosts) -> None:
+    """Its connections stay open: only its silence tells."""
+    with hosts.start(STEPS) as (first, second):
+        for host in (first, second):
+            host.wait_for("training")
+        process.run(["docker", "pause", second.container.id])
+        try:
+            assert first.end(60) != 0
+        finally:
+            process.run(["docker", "unpause", second.container.id])
+        assert first.failure.startswith("Host algo-2 was lost: it gave no sign of life"), first.failure

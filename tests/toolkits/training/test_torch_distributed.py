@@ -97,7 +97,12 @@ def test_ranks_of_many_hosts(torch_job):
     script(torch_job, "pass")
     assert torch_job.run().code == 0
     told = note(torch_job)
-    assert (told["nnodes"], told["node_rank"], told["master_addr"], told["master_port"]) == ("2", "1", "localhost", port)
+    assert (told["nnodes"], told["node_rank"], told["master_addr"], told["master_port"]) == (
+        "2",
+        "1",
+        "localhost",
+        port,
+    )
 
 
 def test_the_node_rank_counts_the_hosts_of_the_distribution(torch_job):
@@ -438,8 +443,8 @@ def test_a_host_that_fails_early_tells_the_one_that_starts_late(tmp_path):
 
 
 def test_hosts_that_end_well_end_alone(tmp_path):
-    pair = Pair(tmp_path, "import os, time; print('ready'); time.sleep(int(os.environ['RANK']))")
-    running = pair.start()
+    pair = Pair(tmp_path, "import os, time; time.sleep(int(os.environ['RANK']))")
+    running = [job.start() for job in pair.jobs]
     assert [job.finish(process).code for job, process in zip(pair.jobs, running)] == [0, 0]
 
 
