@@ -11,7 +11,7 @@ from slipway.verify.inspection import Inspection
 FAMILY = "com.amazonaws.ml.engines.sagemaker.dlc."
 OCI = "org.opencontainers.image."
 MOST = 10
-DISTRIBUTIONS = {"pytorch": "torch", "tensorflow": "tensorflow", "mxnet": "mxnet"}
+DISTRIBUTIONS = {"pytorch": ("torch",), "tensorflow": ("tensorflow", "tensorflow-cpu"), "mxnet": ("mxnet",)}
 MACHINES = {"x86": "x86_64", "arm64": "aarch64"}
 TAG = re.compile(
     r"(?P<version>\d[^-]*)-(?P<device>cpu|gpu)-py(?P<python>\d+)(?:-cu(?P<cuda>\d+))?-(?P<os>[a-z]+[\d.]+)\b.*"
@@ -58,7 +58,7 @@ def test_labels_true(config: dict[str, Any], looked: Inspection, reference: str,
         parts = TAG.fullmatch(tag)
         if parts is None:
             continue
-        versions = {packages_version(facts, name) for name in DISTRIBUTIONS.values()} - {""}
+        versions = {framework_version(facts, name) for name in DISTRIBUTIONS} - {""}
         if not any(same_version(parts["version"], version) for version in versions):
             wrong.append(
                 f"{where} {tag} says version {parts['version']}, the image holds {', '.join(sorted(versions))}"
@@ -74,7 +74,7 @@ def contradiction(name: str, fact: str, facts: dict[str, Any], kind: str) -> str
     """What the image holds in place of what it says; empty where that is so, or where it cannot be told."""
     if name == "framework":
         framework, _, version = fact.partition(".")
-        held = packages_version(facts, DISTRIBUTIONS.get(framework, framework))
+        held = framework_version(facts, framework)
         return "" if same_version(version.replace("-", "."), held) else held or "no such package"
     if name == "python":
         held = "py" + "".join(facts["python"].split(".")[:2])
@@ -98,8 +98,10 @@ def device(facts: dict[str, Any]) -> str:
     )
 
 
-def packages_version(facts: dict[str, Any], name: str) -> str:
-    return str(facts["packages"].get(name, ""))
+def framework_version(facts: dict[str, Any], framework: str) -> str:
+    """The installed version of a framework, under whichever name its builds have; empty when there is none."""
+    names = DISTRIBUTIONS.get(framework, (framework,))
+    return next((str(facts["packages"][name]) for name in names if name in facts["packages"]), "")
 
 
 def same_version(said: str, held: str) -> bool:
