@@ -58,6 +58,8 @@ def render(selector: Selector, output: str, json: bool, **flags: str | None) -> 
         folder = Path(output) if output else settings.state / "render"
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"{folder} is a file", fix="name a folder with --output")
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / "docker-bake.json").is_file():
+            raise UsageError(f"{folder} holds other files", fix="name a new folder, or one that was rendered before")
         _warn_of_shallow(settings, console)
         rendered, _ = building.rendering(built, sources, settings)
         rendering.write(rendered, folder)
@@ -91,7 +93,8 @@ def lock(selector: Selector, upgrade: bool, check: bool, json: bool) -> None:
         # All or none: half of a stack's locks would not serve.
         changes = [locks.write(settings.project, part, before.get(part.name, ""), texts[part.name]) for part in parts]
         for change in changes:
-            console.say(f"{change.name}: {'no change' if not change.lines else ''}".rstrip())
+            same = "the same versions, other hashes" if change.diff else "no change"
+            console.say(f"{change.name}: {'' if change.lines else same}".rstrip())
             for line in change.lines:
                 console.say(f"  {line}")
         console.result([{"lock": change.name, "changes": list(change.lines)} for change in changes])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import http.server
 import shutil
-from collections.abc import Callable
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from slipway import lock
+from slipway.engine import wheels
 from slipway.spec import load
 from slipway.spec.model import Image
 
@@ -111,3 +116,50 @@ def pin(requirement: str) -> str:
 
 def image_of(project: Path, image_id: str = "small-training-1.2.0-cpu-py311") -> Image:
     return next(image for image in load.load(project).images if image.id == image_id)
+
+
+def make_wheel(folder: Path, name: str, version: str, *requires: str) -> Path:
+    """A wheel that holds nothing but its metadata."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    needs = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+class Index:
+    """A simple index: one folder a package."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url = folder, url
+
+    def add(self, name: str, version: str, *requires: str) -> str:
+        """Offer a wheel; returns its SHA-256."""
+        page = self.folder / "simple" / wheels.normal_name(name)
+        path = make_wheel(page, name, version, *requires)
+        links = "".join(
+            f'<a href="{found.name.replace("+", "%2B")}#sha256={hashlib.sha256(found.read_bytes()).hexdigest()}">x</a>'
+            for found in page.glob("*.whl")
+        )
+        (page / "index.html").write_text(links)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield Index(folder, f"http://127.0.0.1:{server.server_port}/simple/")
+        server.shutdown()

@@ -125,6 +125,7 @@ def test_all_faults_are_told_at_once() -> None:
 def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
     (tmp_path / "f.yml").write_bytes(b"\xef\xbb\xbfname: x")
     assert documents.read(tmp_path / "f.yml", tmp_path).data == {"name": "x"}
+    assert documents.read_text(tmp_path / "f.yml", "f.yml") == "name: x"
 
 
 def test_other_encodings_are_told_with_their_line(tmp_path: Path) -> None:

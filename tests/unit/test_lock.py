@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import http.server
 import shutil
-import threading
-import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,56 +14,9 @@ from slipway.errors import LockError
 from slipway.lock import Part
 from slipway.settings import PipSettings, Settings
 
-from .conftest import image_of
+from .conftest import Index, image_of, make_wheel
 
 PART = Part("s/common", ("one", "two"), "3.11", "x86_64-manylinux_2_36")
-
-
-def make_wheel(folder: Path, name: str, version: str, *requires: str) -> Path:
-    """A wheel that holds nothing but its metadata."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}-{version}-py3-none-any.whl"
-    info = f"{name}-{version}.dist-info"
-    needs = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
-    return path
-
-
-class Index:
-    """A simple index: one folder a package."""
-
-    def __init__(self, folder: Path, url: str) -> None:
-        self.folder, self.url = folder, url
-
-    def add(self, name: str, version: str, *requires: str) -> str:
-        """Offer a wheel; returns its SHA-256."""
-        page = self.folder / "simple" / wheels.normal_name(name)
-        path = make_wheel(page, name, version, *requires)
-        links = "".join(
-            f'<a href="{found.name.replace("+", "%2B")}#sha256={hashlib.sha256(found.read_bytes()).hexdigest()}">x</a>'
-            for found in page.glob("*.whl")
-        )
-        (page / "index.html").write_text(links)
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[Index]:
-    folder = tmp_path / "served"
-    folder.mkdir()
-    handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield Index(folder, f"http://127.0.0.1:{server.server_port}/simple/")
-        server.shutdown()
 
 
 @pytest.fixture

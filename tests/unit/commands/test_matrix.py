@@ -1,0 +1,131 @@
+"""list, plan, render, lock: what they answer, to people and to machines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from invoke.exceptions import Exit
+
+from slipway.commands import matrix
+from slipway.spec.select import Selector
+
+NEWEST = "small-training-1.2.0-cpu-py311"
+OLDER = "small-training-1.1.0-cpu-py311"
+EXCLUDED = f"{NEWEST}-arm64"
+ALL = Selector(everything=True)
+SMALL = Selector(framework="small")
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def here(project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    for name in ("PIP_FIND_LINKS", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+
+
+def answer(output: Output) -> Any:
+    return json.loads(output.readouterr().out)
+
+
+def code_of(caught: pytest.ExceptionInfo[Exit]) -> int:
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def test_the_list_holds_every_cell_with_its_state(capsys: Output) -> None:
+    matrix.list_images(Selector(), False)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert lines[2].split()[:3] == [NEWEST, "small-training:1.2.0-cpu-py311-debian12", "default"]
+    assert "excluded: no machine of this architecture builds here" in lines[3]
+    assert lines[4].split()[2:] == ["on", "request"]
+    matrix.list_images(Selector(only=OLDER), True)
+    (facts,) = answer(capsys)
+    assert (facts["id"], facts["default"], facts["excluded"]) == (OLDER, False, "")
+
+
+def test_a_plan_names_what_is_left_out_and_why(capsys: Output) -> None:
+    matrix.plan(SMALL, False)
+    out, err = capsys.readouterr()
+    assert NEWEST in out
+    assert f"{EXCLUDED}  no machine of this architecture builds here" in out
+    assert "base: bootstrapped debian12 (bookworm) for debian12 (setting base, from default)" in err
+    matrix.plan(Selector(), True, base=None, snapshot="20261101T000000Z")
+    found = answer(capsys)
+    assert found["images"] == [NEWEST, OLDER]
+    assert found["excluded"] == {EXCLUDED: "no machine of this architecture builds here"}
+    assert found["bases"] == {"debian12": "bootstrapped debian12 (bookworm) from 20261101T000000Z"}
+
+
+def test_a_rendering_goes_where_it_is_told_and_is_the_same_again(capsys: Output, tmp_path: Path) -> None:
+    matrix.render(SMALL, str(tmp_path / "out"), True)
+    first = answer(capsys)
+    before = {name: (tmp_path / "out" / name).read_bytes() for name in first["files"]}
+    matrix.render(SMALL, str(tmp_path / "out"), True)
+    assert answer(capsys) == first
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in first["files"]} == before
+
+
+def test_a_rendering_does_not_mix_with_other_files(capsys: Output, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "build.sh").write_text("mine")
+    (tmp_path / "file").touch()
+    for name, told in (("mine", "holds other files"), ("file", "is a file")):
+        with pytest.raises(Exit) as caught:
+            matrix.render(SMALL, str(tmp_path / name), False)
+        assert code_of(caught) == 2
+        assert told in capsys.readouterr().err
+    assert (tmp_path / "mine" / "build.sh").read_text() == "mine"
+
+
+def offer(index: Any, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    for name in names:
+        index.add(*name.split("=="))
+    monkeypatch.setenv("PIP_INDEX_URL", index.url)
+    monkeypatch.setenv("SLIPWAY_WHEEL_INDEX", index.url)
+
+
+EVERYTHING = ("uv==1.0", "pip==1.0", "small==1.2.0", "small==1.1.0", "numpy==2.0", "boto3==3.0")
+
+
+def test_locking_writes_all_parts_and_shows_what_changed(
+    capsys: Output, index: Any, monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    (project / "buildspec/small.yml").write_text(
+        (project / "buildspec/small.yml").read_text().replace("small==1.2.0, numpy", "small==1.2.0, numpy==2.0")
+    )
+    with pytest.raises(Exit) as caught:
+        matrix.lock(SMALL, False, True, False)
+    assert code_of(caught) == 13
+    told = capsys.readouterr().err
+    assert "small-1.2.0-cpu-py311/common.txt was made for other packages" in told
+    offer(index, monkeypatch, *EVERYTHING)
+    matrix.lock(SMALL, True, False, False)
+    out = capsys.readouterr().out
+    assert "small-1.2.0-cpu-py311/common:\n  numpy 1.0 -> 2.0\n" in out
+    assert "tools: the same versions, other hashes\n" in out
+    matrix.lock(SMALL, False, False, False)
+    assert capsys.readouterr().out.count(": no change\n") == 3
+    matrix.lock(SMALL, False, True, True)
+    assert answer(capsys) == {"current": [NEWEST]}
+    matrix.plan(SMALL, True)
+
+
+def test_locking_writes_nothing_when_one_part_cannot_be_made(
+    capsys: Output, index: Any, monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    locks = project / "buildspec" / "locks"
+    before = {path: path.read_bytes() for path in locks.rglob("*.txt")}
+    offer(index, monkeypatch, *EVERYTHING[:-1])
+    with pytest.raises(Exit) as caught:
+        matrix.lock(Selector(), True, False, False)
+    assert code_of(caught) == 13
+    assert "small-1.2.0-cpu-py311/training cannot be locked" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in locks.rglob("*.txt")} == before
