@@ -32,7 +32,7 @@ STRAY = re.compile(
 
 def main():
     packages = {
-        distribution.metadata["Name"].lower(): distribution.version
+        re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower(): distribution.version
         for distribution in importlib.metadata.distributions()
     }
     checked = run([sys.executable, "-m", "pip", "check", "--disable-pip-version-check"])
