@@ -55,6 +55,7 @@ class Recipe:
     os: str
     suite: str
     python: str
+    architecture: str = "amd64"
     include: tuple[str, ...] = INCLUDE
     epoch: int = EPOCH
     mirror: str = ""
@@ -77,7 +78,7 @@ class Recipe:
         """mmdebstrap's argument list; `host_apt` is a file of apt settings to use on the way."""
         hooks = [*_LEFTOVERS, _BYTECODE.format(python=self.python)]
         return [
-            *("mmdebstrap", "--variant=minbase", "--architectures=amd64", "--format=tar"),
+            *("mmdebstrap", "--variant=minbase", f"--architectures={self.architecture}", "--format=tar"),
             f"--include={','.join(self.include)}",
             "--keyring=/usr/share/keyrings/debian-archive-keyring.gpg",
             "--aptopt=Acquire::Languages none",

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from slipway import lock
-from slipway.base import Base, Pulled
+from slipway.base import Base, Pulled, Recipe
 from slipway.base import describe as describe_base
-from slipway.errors import Fault, LockError
+from slipway.errors import Fault, LockError, SpecError
 from slipway.spec import naming
 from slipway.spec.model import Image, Sources
 
@@ -89,8 +89,13 @@ class Plan:
 
 
 def plan(images: Iterable[Image], sources: Sources, bases: Mapping[str, Base]) -> Plan:
-    """The graph for these images. Raises LockError that names every image whose locks are missing or out of date."""
+    """The graph for these images.
+
+    Raises SpecError that names every image whose base cannot carry it, LockError that names every image whose locks are
+    missing or out of date.
+    """
     chosen = tuple(images)
+    _refuse_unfit(chosen, bases)
     _refuse_unlocked(chosen, sources)
     stages: dict[str, Stage] = {}
     for image in chosen:
@@ -100,9 +105,29 @@ def plan(images: Iterable[Image], sources: Sources, bases: Mapping[str, Base]) -
     return Plan(tuple(stages.values()), bases)
 
 
+def _refuse_unfit(images: tuple[Image, ...], bases: Mapping[str, Base]) -> None:
+    """A bootstrapped base is of one architecture and carries one Python; what a pulled one has is seen in the build."""
+    fix = "exclude the cell, or set base to an image by digest that has it"
+    faults = []
+    for image in images:
+        base = bases[image.os]
+        if isinstance(base, Recipe) and image.python != base.python:
+            what = f"{image.id}: {image.os} carries Python {base.python}, not {image.python}"
+            faults.append(Fault(what, fix, *_place(image)))
+        if isinstance(base, Recipe) and image.architecture != base.architecture:
+            what = f"{image.id}: the bootstrap makes {base.architecture}, not {image.architecture}"
+            faults.append(Fault(what, fix, *_place(image)))
+    if faults:
+        raise SpecError("the base cannot carry these images", faults=faults)
+
+
+def _place(image: Image) -> tuple[str, int | None]:
+    return image.file, image.lines[0][0] if image.lines else None
+
+
 def _refuse_unlocked(images: tuple[Image, ...], sources: Sources) -> None:
     faults = [
-        Fault(f"{image.id}: {what}", file=image.file, line=image.lines[0][0] if image.lines else None)
+        Fault(f"{image.id}: {what}", "", *_place(image))
         for image in images
         for what in lock.faults(image, sources.locks)
     ]

@@ -43,12 +43,17 @@ def of(image: Image, plan: Plan, project: Path) -> Revision:
     return Revision(f"{commit}-dirty" if dirty else commit, created)
 
 
-def shallow(project: Path) -> bool:
-    """Whether the clone holds only the end of its history, so that the commit of an input may not be found in it."""
+def doubt(project: Path) -> str:
+    """Why the commits of images are uncertain here, and what to do; nothing in a whole clone, and outside git."""
     try:
-        return _git(project, "rev-parse", "--is-shallow-repository").strip() == "true"
+        asked = process.run(["git", "-C", project, "rev-parse", "--is-shallow-repository"], check=False, timeout=60)
     except ProgramError:
-        return False
+        return ""
+    if asked.stdout.strip() == "true":
+        return "this git clone is shallow, so images may name a later commit than their own: `git fetch --unshallow`"
+    if "dubious ownership" in asked.stderr:
+        return f"git does not read another user's repository: `git config --global --add safe.directory {project}`"
+    return ""
 
 
 def _commits(image: Image, paths: list[str], project: Path) -> set[str]:

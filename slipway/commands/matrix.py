@@ -60,7 +60,7 @@ def render(selector: Selector, output: str, json: bool, **flags: str | None) -> 
             raise UsageError(f"{folder} is a file", fix="name a folder with --output")
         if folder.is_dir() and any(folder.iterdir()) and not (folder / "docker-bake.json").is_file():
             raise UsageError(f"{folder} holds other files", fix="name a new folder, or one that was rendered before")
-        _warn_of_shallow(settings, console)
+        _warn_of_doubt(settings, console)
         rendered, _ = building.rendering(built, sources, settings)
         rendering.write(rendered, folder)
         console.say(f"{len(rendered.files)} files in {folder}; build them with {folder}/build.sh")
@@ -110,7 +110,7 @@ def build(selector: Selector, dry_run: bool, no_cache: bool, json: bool, **flags
         if dry_run:
             _show_dry_run(built, console)
             return
-        _warn_of_shallow(settings, console)
+        _warn_of_doubt(settings, console)
         with Progress(console) as progress:
             done = building.build(built, sources, settings, console, progress.step, no_cache=no_cache)
         rows = [
@@ -166,14 +166,12 @@ def _show_dry_run(built: Plan, console: Console) -> None:
     console.result([{"stage": name, "reference": reference, "hash": key} for name, reference, key in rows])
 
 
-def _warn_of_shallow(settings: Settings, console: Console) -> None:
+def _warn_of_doubt(settings: Settings, console: Console) -> None:
     from slipway import revision
 
-    if revision.shallow(settings.project):
-        console.warn(
-            "this git clone is shallow: images may be labelled with a later commit than the one they come from"
-        )
-        console.note("  `git fetch --unshallow` mends it")
+    doubt = revision.doubt(settings.project)
+    if doubt:
+        console.warn(doubt)
 
 
 def _warn_of_size(images: Sequence[Image], sizes: dict[str, int], console: Console) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from slipway import base, plan
-from slipway.errors import LockError
+from slipway.errors import LockError, SpecError
 from slipway.plan import Plan
 from slipway.spec import load
 
@@ -159,6 +159,22 @@ def test_the_order_of_the_files_decides_nothing(project: Path) -> None:
     forward = plan.plan(images, sources, bases)
     backward = plan.plan(reversed(images), sources, bases)
     assert hashes(forward) == hashes(backward)
+
+
+def test_what_a_bootstrapped_base_cannot_carry_is_told(project: Path, write: Write) -> None:
+    spec = SPEC.replace('python: ["3.11"]', 'python: ["3.11", "3.12"]', 1)
+    write("buildspec/small.yml", spec[: spec.index("excluded:")])
+    lock_all(project)
+    with pytest.raises(SpecError) as caught:
+        planned(project)
+    told = [str(fault) for fault in caught.value.faults]
+    assert [one.split(" (fix")[0] for one in told] == [
+        f"buildspec/small.yml:7: {NEWEST}-arm64: the bootstrap makes amd64, not arm64",
+        "buildspec/small.yml:7: small-training-1.2.0-cpu-py312: debian12 carries Python 3.11, not 3.12",
+        "buildspec/small.yml:7: small-training-1.2.0-cpu-py312-arm64: debian12 carries Python 3.11, not 3.12",
+        "buildspec/small.yml:7: small-training-1.2.0-cpu-py312-arm64: the bootstrap makes amd64, not arm64",
+    ]
+    planned(project, base="python@sha256:" + "0" * 64)
 
 
 def test_missing_and_stale_locks_are_one_error_that_names_all(project: Path, write: Write) -> None:

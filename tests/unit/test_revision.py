@@ -154,7 +154,7 @@ def test_outside_git_it_is_unknown(project: Path, monkeypatch: pytest.MonkeyPatc
     image = load.load(project).images[0]
     made = plan.plan([image], load.read_sources(project), {"debian12": base.of("debian12")})
     assert revision.of(image, made, project) == revision.UNKNOWN
-    assert not revision.shallow(project)
+    assert revision.doubt(project) == ""
     monkeypatch.setenv("PATH", "")
     assert revision.of(image, made, project) == revision.UNKNOWN
 
@@ -174,8 +174,13 @@ def test_a_shallow_clone_is_noticed(repository: Repository, write: Write, tmp_pa
     repository.commit()
     clone = tmp_path / "clone"
     repository.git("clone", "--quiet", "--depth", "1", f"file://{repository.project}", str(clone))
-    assert revision.shallow(clone)
-    assert not revision.shallow(repository.project)
+    assert "git fetch --unshallow" in revision.doubt(clone)
+    assert revision.doubt(repository.project) == ""
+
+
+def test_a_repository_that_git_refuses_is_noticed(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own switch for its own tests
+    assert f"safe.directory {repository.project}" in revision.doubt(repository.project)
 
 
 def test_a_persons_own_git_settings_are_no_matter(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
