@@ -87,6 +87,14 @@ def test_selectors_narrow(matrix: Matrix, axes: dict[str, str], found: list[str]
     assert ids(matrix, **axes) == found
 
 
+def test_another_architecture_is_taken_only_by_id_or_with_all(project: Path, write: Callable[[str, str], Path]) -> None:
+    write("buildspec/small.yml", SPEC[: SPEC.index("excluded:")])
+    matrix = load.load(project)
+    assert ids(matrix, framework="small") == ids(matrix, version="1.2.0", processor="cpu") == [NEWEST]
+    assert ids(matrix, only=EXCLUDED) == [EXCLUDED]
+    assert [image.id for image in matrix.images if image.default] == [NEWEST]
+
+
 def test_excluded_cells_are_kept_for_who_asks(matrix: Matrix) -> None:
     assert EXCLUDED in ids(matrix, everything=True, excluded=True)  # type: ignore[arg-type]
     assert ids(matrix, only=EXCLUDED, excluded=True) == [EXCLUDED]
