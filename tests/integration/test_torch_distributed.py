@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from slipway import process
-from slipway.emulator.job import LogLine, TrainingJob, TrainingResult
-from slipway.emulator.training import run_training
+from slipway.emulator.job import LogLine
 from slipway.engine.docker import Engine
 
 from .conftest import members
-from .training_hosts import PYTORCH_BASE, TRAINING_MODULE, Host, build_image, build_wheels, start_hosts
+from .training_hosts import Cluster, Host, start_hosts, torch_image
 
 pytestmark = pytest.mark.integration
 
@@ -43,56 +41,14 @@ for step in range(100000):
 
 
 @pytest.fixture(scope="session")
-def torch_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A PyTorch image with the toolkits of this tree."""
-    engine.image(PYTORCH_BASE)
-    context = tmp_path_factory.mktemp("torch")
-    build_wheels(context, "training", "pytorch-training")
-    reference = build_image(
-        context,
-        f"FROM {PYTORCH_BASE}",
-        "RUN --mount=type=bind,target=/wheels"
-        " python -m pip install --no-index --no-deps --force-reinstall --no-cache-dir /wheels/*.whl"
-        " && python -m sagemaker_pytorch_container.smddp",
-        f"ENV SAGEMAKER_TRAINING_MODULE={TRAINING_MODULE}",
-    )
-    yield reference
-    process.run(["docker", "image", "rm", "--force", reference], check=False)
-
-
-class Cluster:
-    """Runs jobs on hosts of the emulator and keeps the log lines."""
-
-    def __init__(self, engine: Engine, image: str, folder: Path) -> None:
-        self.engine, self.image, self.folder = engine, image, folder
-        self.lines: list[LogLine] = []
-
-    def source(self, **files: str) -> Path:
-        folder = self.folder / "source"
-        for name, text in files.items():
-            path = folder / f"{name.replace('__', '/')}.py"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        return folder
-
-    def run(
-        self,
-        source: Path,
-        hyperparameters: dict[str, Any],
-        stop_when: Callable[[LogLine], bool] | None = None,
-        **job: Any,
-    ) -> TrainingResult:
-        job = {"entry": "train.py", "hosts": 2, "image": self.image, **job}
-        given = TrainingJob(source=source, hyperparameters=hyperparameters, **job)
-        return run_training(given, self.engine, self.folder / "out", on_line=self.lines.append, stop_when=stop_when)
-
-    def printed(self, start: str = "") -> list[str]:
-        return sorted(line.text for line in self.lines if line.text.startswith(start))
+def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with torch_image(engine, tmp_path_factory.mktemp("torch")) as made:
+        yield made
 
 
 @pytest.fixture
-def cluster(engine: Engine, torch_image: str, tmp_path: Path) -> Cluster:
-    return Cluster(engine, torch_image, tmp_path)
+def cluster(engine: Engine, image: str, tmp_path: Path) -> Cluster:
+    return Cluster(engine, image, tmp_path)
 
 
 def test_ranks_of_two_hosts_make_one_world(cluster: Cluster) -> None:

@@ -10,14 +10,16 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from slipway import process
 from slipway.emulator import layout
+from slipway.emulator.job import LogLine, TrainingJob, TrainingResult
 from slipway.emulator.layout import HostFolders
+from slipway.emulator.training import run_training
 from slipway.engine.docker import Container, ContainerSpec, Engine, Exit
 
 TOOLKITS = Path(__file__).parents[2] / "toolkits"
@@ -86,6 +88,53 @@ class Host:
     @property
     def failure(self) -> str:
         return layout.failure_text(self._folders.failure)
+
+
+@contextmanager
+def torch_image(engine: Engine, context: Path) -> Iterator[str]:
+    """A PyTorch image with the toolkits of this tree; gone at the end."""
+    engine.image(PYTORCH_BASE)
+    build_wheels(context, "training", "pytorch-training")
+    reference = build_image(
+        context,
+        f"FROM {PYTORCH_BASE}",
+        "RUN --mount=type=bind,target=/wheels"
+        " python -m pip install --no-index --no-deps --force-reinstall --no-cache-dir /wheels/*.whl"
+        " && python -m sagemaker_pytorch_container.smddp",
+        f"ENV SAGEMAKER_TRAINING_MODULE={TRAINING_MODULE}",
+    )
+    yield reference
+    process.run(["docker", "image", "rm", "--force", reference], check=False)
+
+
+class Cluster:
+    """Runs jobs on hosts of the emulator and keeps the log lines."""
+
+    def __init__(self, engine: Engine, image: str, folder: Path) -> None:
+        self.engine, self.image, self.folder = engine, image, folder
+        self.lines: list[LogLine] = []
+
+    def source(self, **files: str) -> Path:
+        folder = self.folder / "source"
+        for name, text in files.items():
+            path = folder / f"{name.replace('__', '/')}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return folder
+
+    def run(
+        self,
+        source: Path,
+        hyperparameters: dict[str, Any],
+        stop_when: Callable[[LogLine], bool] | None = None,
+        **job: Any,
+    ) -> TrainingResult:
+        job = {"entry": "train.py", "hosts": 2, "image": self.image, **job}
+        given = TrainingJob(source=source, hyperparameters=hyperparameters, **job)
+        return run_training(given, self.engine, self.folder / "out", on_line=self.lines.append, stop_when=stop_when)
+
+    def printed(self, start: str = "") -> list[str]:
+        return sorted(line.text for line in self.lines if line.text.startswith(start))
 
 
 @contextmanager

@@ -1,0 +1,91 @@
+"""The toolkits by pip in somebody's own image, which knows nothing else of this project."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pip
+import pytest
+
+from slipway import process
+from slipway.engine.docker import ContainerSpec, Engine
+
+from .training_hosts import TRAINING_MODULE, Cluster, build_image, build_wheels
+
+pytestmark = pytest.mark.integration
+
+INSTALL = (
+    "RUN --mount=type=bind,target=/context PYTHONPATH=/context/pip python3 -m pip install --no-index"
+    " --no-cache-dir --break-system-packages --find-links /context/wheels slipway-pytorch-training"
+)
+
+
+@pytest.fixture(scope="module")
+def foreign(base_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Debian with Python, to which one pip command was given; no ENTRYPOINT."""
+    context = tmp_path_factory.mktemp("foreign")
+    (context / "wheels").mkdir()
+    build_wheels(context / "wheels", "training", "pytorch-training")
+    # The base has no pip: this one's is lent to it.
+    shutil.copytree(Path(pip.__file__).parent, context / "pip" / "pip")
+    made = build_image(context, f"FROM {base_image}", INSTALL)
+    yield made
+    process.run(["docker", "image", "rm", "--force", made], check=False)
+
+
+def files(engine: Engine, image: str) -> set[str]:
+    with engine.run() as run:
+        find = ("find", "/", "-xdev", "-type", "f", "-not", "-path", "/proc/*", "-not", "-path", "/sys/*")
+        finder = run.create(ContainerSpec(image=image, name="find", command=find))
+        output = finder.attach()
+        finder.start()
+        return set("".join(block.decode() for _, block in output).splitlines())
+
+
+def test_pip_brings_the_base_toolkit_and_nothing_else(engine: Engine, base_image: str, foreign: str) -> None:
+    added = files(engine, foreign) - files(engine, base_image)
+    packages = "/usr/local/lib/python3.11/dist-packages/"
+    assert {path.removeprefix(packages).partition("/")[0] for path in added if path.startswith(packages)} == {
+        "sagemaker_training",
+        "sagemaker_pytorch_container",
+        "slipway_training-0.1.0.dist-info",
+        "slipway_pytorch_training-0.1.0.dist-info",
+    }
+    assert {path for path in added if not path.startswith(packages)} == {"/usr/local/bin/train"}
+    config = engine.image(foreign)["Config"]
+    assert not config.get("Entrypoint")
+
+
+@pytest.mark.parametrize("module", ["", TRAINING_MODULE])
+def test_jobs_run_in_it(engine: Engine, foreign: str, tmp_path: Path, module: str) -> None:
+    cluster = Cluster(engine, foreign, tmp_path)
+    source = cluster.source(
+        train="import os, sys\nprint('arguments', sys.argv[1:], os.environ['SM_FRAMEWORK_MODULE'])\n"
+        "open(os.path.join(os.environ['SM_MODEL_DIR'], 'model'), 'w').close()"
+    )
+    environment = {"SAGEMAKER_TRAINING_MODULE": module} if module else {}
+    result = cluster.run(source, {"lr": 0.1, "name": "a b"}, hosts=1, environment=environment)
+    assert result.status == "Completed", result.failure_reason
+    assert cluster.printed("arguments") == [f"arguments ['--lr', '0.1', '--name', 'a b'] {module}"]
+    assert result.model is not None
+
+
+@pytest.mark.parametrize("ending", ["sys.exit(3)", "raise ValueError('bad batch')"])
+def test_failures_are_told(engine: Engine, foreign: str, tmp_path: Path, ending: str) -> None:
+    cluster = Cluster(engine, foreign, tmp_path)
+    source = cluster.source(train=f"import sys\n{ending}")
+    result = cluster.run(source, {}, hosts=1, environment={"SAGEMAKER_TRAINING_MODULE": TRAINING_MODULE})
+    assert result.status == "Failed"
+    assert result.exit_code == (3 if "exit" in ending else 1)
+    assert ("exit" in ending) or result.failure_reason.startswith("AlgorithmError: ValueError: bad batch")
+
+
+def test_torchrun_without_torch_says_what_is_missing(engine: Engine, foreign: str, tmp_path: Path) -> None:
+    cluster = Cluster(engine, foreign, tmp_path)
+    job: dict[str, Any] = {"hosts": 1, "environment": {"SAGEMAKER_TRAINING_MODULE": TRAINING_MODULE}}
+    result = cluster.run(cluster.source(train=""), {"sagemaker_torch_distributed_enabled": True}, **job)
+    assert result.status == "Failed"
+    assert "No module named 'torch'" in result.failure_reason
