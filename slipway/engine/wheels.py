@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from urllib.parse import unquote, urlparse
 
 from slipway import process
 from slipway.errors import SpecError
-from slipway.files import naming_full_disk, same_file, sha256_file
+from slipway.files import locked, naming_full_disk, same_file, sha256_file
 from slipway.settings import PipSettings
 
 
@@ -73,15 +74,19 @@ def stage(locks: Iterable[str], pip: PipSettings, folder: Path) -> list[Path]:
     A wheel counts only when its SHA-256 is in the lock. Files are linked where the disk allows, else copied.
     """
     staged = []
-    with naming_full_disk(folder):
+    # Two builds may want the same stage; what a killed one left half done is stale.
+    with naming_full_disk(folder), locked(folder.with_name(f"{folder.name}.lock")):
         folder.mkdir(parents=True, exist_ok=True)
-    for pin in {pin for lock in locks for pin in pins(lock)}:
-        for wheel in wheels_of(pin.name, pip):
-            if unquote(wheel.name).split("-")[1] == pin.version and sha256_file(wheel) in pin.hashes:
-                staged.append(same_file(wheel, folder / unquote(wheel.name)))
-                break
-    for stale in set(folder.iterdir()) - set(staged):
-        stale.unlink()
+        for pin in {pin for lock in locks for pin in pins(lock)}:
+            for wheel in wheels_of(pin.name, pip):
+                if unquote(wheel.name).split("-")[1] == pin.version and sha256_file(wheel) in pin.hashes:
+                    staged.append(same_file(wheel, folder / unquote(wheel.name)))
+                    break
+        for stale in set(folder.iterdir()) - set(staged):
+            if stale.is_dir():
+                shutil.rmtree(stale)
+            else:
+                stale.unlink()
     return sorted(staged)
 
 

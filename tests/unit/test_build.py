@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.server
 import json
@@ -111,14 +112,14 @@ class Bench:
             "SLIPWAY_BASE": BASE,
         }
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "invoke", "--search-root", str(ROOT), "build", *(words or ("--only", IMAGE))]
         return subprocess.Popen(
             command,
             cwd=self.project,
             env=self.environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 
@@ -174,6 +175,21 @@ def test_the_table_for_people_ends_with_the_next_step(bench: Bench) -> None:
     assert re.search(r"small-training:1\.2\.0-cpu-py311-debian12-dev +c{12} +0 +\d+\.\d +1 of 1", out)
     assert "next: invoke verify --framework small" in out
     assert f"{IMAGE}: RUN (cached)" in err
+
+
+def test_a_terminal_is_redrawn_and_ends_with_every_step(bench: Bench) -> None:
+    ours, theirs = os.openpty()
+    child = bench.start(stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while block := os.read(ours, 4096):
+            shown += block
+    os.close(ours)
+    child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert f"{IMAGE}: RUN (cached)".encode() in shown
+    assert b"Traceback" not in shown
 
 
 def test_the_host_enters_by_private_files_and_nothing_of_it_stays(bench: Bench) -> None:

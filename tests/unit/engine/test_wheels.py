@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,29 @@ def test_what_an_earlier_lock_staged_goes(tmp_path: Path) -> None:
     wheels.stage([lock(new)], pip, tmp_path / "staged")
     assert [path.name for path in (tmp_path / "staged").iterdir()] == [new.name]
     assert old.exists()
+
+
+def test_many_may_stage_at_once_and_a_killed_ones_leftovers_go(tmp_path: Path) -> None:
+    paths = [wheel(tmp_path / "w", f"p{number}-1.0-py3-none-any.whl") for number in range(5)]
+    pip = PipSettings(find_links=(str(tmp_path / "w"),))
+    (tmp_path / "staged" / ".p0.left").mkdir(parents=True)
+    (tmp_path / "staged" / ".p0.left" / "file").touch()
+    found: list[list[str]] = []
+
+    def stage() -> None:
+        for _ in range(10):
+            found.append([path.name for path in wheels.stage([lock(*paths)], pip, tmp_path / "staged")])
+            for path in paths[:2]:
+                (tmp_path / "staged" / path.name).unlink(missing_ok=True)
+
+    threads = [threading.Thread(target=stage) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 40
+    assert all(names == [path.name for path in paths] for names in found)
+    assert {path.name for path in (tmp_path / "staged").iterdir()} <= {path.name for path in paths}
 
 
 @pytest.mark.parametrize("index", ["index_url", "extra_index_urls"])
