@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from math import ceil
 from typing import Dict, List, Optional
 
 _MOUNT = "/sys/fs/cgroup"
@@ -18,7 +17,7 @@ def cpu_limit(root: str = "/") -> Optional[int]:
         quota = _read(root, "cpu", "cpu.cfs_quota_us")
         period = _read(root, "cpu", "cpu.cfs_period_us")
     try:
-        limit = ceil(int(quota) / int(period))
+        limit = -(-int(quota) // int(period))
     except (ValueError, ZeroDivisionError):
         return None
     return limit if limit > 0 else None

@@ -138,11 +138,11 @@ class Environment(mapping.MappingMixin):
 
     @property
     def is_smddprun_installed(self) -> bool:
-        return _on_path("smddprun")
+        return hardware.on_path("smddprun")
 
     @property
     def is_smddpmprun_installed(self) -> bool:
-        return _on_path("smddpmprun")
+        return hardware.on_path("smddpmprun")
 
     # Hardware
 
@@ -323,8 +323,3 @@ _VARIABLES = (
 def write_env_vars(env_vars: Optional[Mapping[str, str]] = None) -> None:
     """Sets variables for this process and those it starts."""
     os.environ.update(env_vars or {})
-
-
-def _on_path(program: str) -> bool:
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return any(os.access(os.path.join(folder, program), os.X_OK) for folder in folders)

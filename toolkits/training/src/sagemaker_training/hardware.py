@@ -50,11 +50,17 @@ def num_neurons(instance_type: str = "") -> int:
         return 0
 
 
+def on_path(program: str) -> bool:
+    """Whether there is such a program. Much cheaper than to start it and see."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return any(os.access(os.path.join(folder, program), os.X_OK) for folder in folders)
+
+
 def _probe(command: List[str]) -> Optional[str]:
+    if not on_path(command[0]):
+        return None
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except FileNotFoundError:
-        return None
     except OSError as error:
         logger.warning("%s cannot be started (%s): counting no devices", command[0], error)
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import collections.abc
+import functools
 import json
 import re
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
@@ -112,26 +113,27 @@ def split_hyperparameters(hyperparameters: Mapping[str, Any]) -> Tuple[Dict[str,
     return user, known, framework
 
 
+@functools.cache
+def _properties(cls: type) -> Tuple[str, ...]:
+    return tuple(sorted(name for name in dir(cls) if isinstance(getattr(cls, name, None), property)))
+
+
 class MappingMixin(collections.abc.Mapping):  # type: ignore[type-arg]
     """An object whose properties read as a mapping."""
 
-    @classmethod
-    def _names(cls) -> List[str]:
-        return sorted(name for name in dir(cls) if isinstance(getattr(cls, name, None), property))
-
     def properties(self) -> List[str]:
-        return self._names()
+        return list(_properties(type(self)))
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._names():
+        if key not in _properties(type(self)):
             raise KeyError(key)
         return getattr(self, key)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
+        return iter(_properties(type(self)))
 
     def __len__(self) -> int:
-        return len(self._names())
+        return len(_properties(type(self)))
 
     def __str__(self) -> str:
         return str(dict(self))
