@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sagemaker_training import content_types, encoders, errors, files, functions, modules, params, recordio, timeout
+
+from .conftest import SOURCE
 
 NAMES = {
     "environment": "Environment read_hyperparameters read_resource_config read_input_data_config "
@@ -205,7 +208,30 @@ def test_sparse_parts_on_the_wire():
 
 def test_metadata_of_the_distribution():
     """Nothing is installed beside it, and the console script is the one that the platform calls."""
-    text = (Path(__file__).parents[3] / "toolkits/training/pyproject.toml").read_text()
+    text = (SOURCE.parent / "pyproject.toml").read_text()
     assert "dependencies = []" in text
     assert 'train = "sagemaker_training.cli.train:main"' in text
     assert json.dumps("slipway-training") in text
+
+
+def test_wheel_is_pure_and_the_same_on_every_build(tmp_path):
+    pytest.importorskip("flit_core", reason="the toolkit's build backend is not in this environment")
+    built = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import sys, flit_core.buildapi as b; b.build_wheel(sys.argv[1])",
+                str(tmp_path / name),
+            ],
+            cwd=str(SOURCE.parent),
+            env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+            check=True,
+        )
+        built.append(next((tmp_path / name).iterdir()))
+    assert built[0].name == built[1].name
+    assert built[0].name.endswith("-py3-none-any.whl")
+    assert built[0].read_bytes() == built[1].read_bytes()
+    assert built[0].stat().st_size < 1000000

@@ -343,3 +343,12 @@ def test_channel_folders_exist_as_given(job):
     job.channels({"train": {"TrainingInputMode": "File"}, "stream": {"TrainingInputMode": "Pipe"}})
     job.script("import os; print(os.listdir(os.environ['SM_INPUT_DIR'] + '/data'), os.environ['SM_CHANNEL_STREAM'])")
     assert job.run().out == f"['train'] {job.base}/input/data/stream\n"
+
+
+@pytest.mark.parametrize("key, value", [("a=b", "1"), ("a", '"x\\u0000y"'), ("a", '"\\ud800"')])
+def test_value_that_cannot_be_a_variable_is_named(job, key, value):
+    job.script("print('must not run')", **{key: value})
+    done = job.run()
+    assert (done.code, done.out) == (1, "")
+    assert done.failure.startswith(f"ClientError: SM_HP_{key.upper()}=")
+    assert "cannot be an environment variable" in done.failure

@@ -321,5 +321,9 @@ _VARIABLES = (
 
 
 def write_env_vars(env_vars: Optional[Mapping[str, str]] = None) -> None:
-    """Sets variables for this process and those it starts."""
-    os.environ.update(env_vars or {})
+    """Sets variables for this process and those it starts. Raises ClientError for one that no system can hold."""
+    for name, value in (env_vars or {}).items():
+        try:
+            os.environ[name] = value
+        except (ValueError, OSError) as error:
+            raise errors.ClientError(f"{name}={value!r} cannot be an environment variable: {error}.") from error
