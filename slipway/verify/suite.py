@@ -12,7 +12,14 @@ CHECKS = "tests/contract"
 
 # The mutants prove the checks; no verdict on an image depends on them.
 _APART = "tests/contract/mutants"
-_DECIDING = (CHECKS, "slipway/verify", "slipway/emulator", "slipway/engine/docker.py", "slipway/tables.py")
+_DECIDING = (
+    CHECKS,
+    "slipway/verify",
+    "slipway/emulator",
+    "slipway/engine/docker.py",
+    "slipway/engine/images.py",
+    "slipway/tables.py",
+)
 
 
 def suite_hash(project: Path) -> str:

@@ -11,11 +11,12 @@ import json
 import os
 import re
 import secrets
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from xml.etree import ElementTree
 
 import pytest
@@ -191,3 +192,28 @@ def test_nothing_is_left_behind(invoke: Invoke, mutate: Callable[[Path], str], t
     assert process.run(["docker", "ps", "--all", "--quiet", "--filter", f"ancestor={image}"]).stdout == ""
     left = sorted(path.relative_to(tmp_path).as_posix() for path in (tmp_path / "state").rglob("*") if path.is_file())
     assert all(re.fullmatch(r"state/logs/verify-[\w.-]+\.log", name) for name in left), left
+
+
+def test_ctrl_c_in_a_job_files_nothing_and_leaves_nothing(mutate: Callable[[Path], str], tmp_path: Path) -> None:
+    image = mutate(next(path for path in MUTANTS if path.stem == "labels.few"))
+    command = [sys.executable, "-m", "invoke", "verify", "--image", image]
+    env = {**os.environ, "SLIPWAY_STATE": str(tmp_path / "state")}
+    with subprocess.Popen(command, cwd=PROJECT, env=env, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        # The checks of the files come last before the first job.
+        said = "".join(iter_until(running.stderr, "files.leftovers"))
+        running.send_signal(signal.SIGINT)
+        said += running.stderr.read()
+    assert running.returncode == 130, said
+    assert "Traceback" not in said
+    assert Records(tmp_path / "state").verdicts() == []
+    assert process.run(["docker", "ps", "--all", "--quiet", "--filter", f"ancestor={image}"]).stdout == ""
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["logs"]
+
+
+def iter_until(stream: IO[str], word: str) -> Iterator[str]:
+    """The lines of a stream up to the one that holds a word."""
+    for line in stream:
+        yield line
+        if word in line:
+            return

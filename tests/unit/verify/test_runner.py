@@ -49,7 +49,7 @@ class Bench:
         (project / "slipway/verify").mkdir(parents=True)
         (project / "slipway/emulator").mkdir()
         (project / "slipway/engine").mkdir()
-        for name in ("slipway/engine/docker.py", "slipway/tables.py", "pyproject.toml"):
+        for name in ("slipway/engine/docker.py", "slipway/engine/images.py", "slipway/tables.py", "pyproject.toml"):
             (project / name).write_text("")
         self.write("training.yml", CONTRACT)
         self.write("conftest.py", CONFTEST)
