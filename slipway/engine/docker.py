@@ -198,16 +198,20 @@ class Engine:
 
     @classmethod
     def connect(cls, environment: Mapping[str, str], *, context: str = "") -> Engine:
-        """The engine of a docker context; else the one that DOCKER_HOST or the current context names.
+        """The engine of a docker context; else, as docker has it, of DOCKER_HOST, DOCKER_CONTEXT or the current context.
 
-        Raises EngineError when none answers.
+        Raises EngineError when there is no such context, or no engine answers.
         """
         import docker
         from docker.errors import DockerException
 
+        host = environment.get("DOCKER_HOST")
+        name = context or ("" if host else environment.get("DOCKER_CONTEXT", ""))
         try:
-            if context or not environment.get("DOCKER_HOST"):
-                named = docker.ContextAPI.get_context(context) if context else docker.ContextAPI.get_current_context()
+            if name or not host:
+                named = docker.ContextAPI.get_context(name) if name else docker.ContextAPI.get_current_context()
+                if named is None and name:
+                    raise EngineError(f"there is no docker context {name!r}", fix="`docker context ls` shows them")
                 if named is not None and named.name != "default":
                     return cls(docker.APIClient(base_url=named.Host, tls=named.TLSConfig, use_ssh_client=True))
             return cls(docker.DockerClient.from_env(environment=dict(environment)).api)
