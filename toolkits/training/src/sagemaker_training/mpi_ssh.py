@@ -44,7 +44,7 @@ AuthorizedKeysFile none
 AuthorizedKeysCommand {python} -I -S {trust} {resources} %t %k
 AuthorizedKeysCommandUser root
 PermitUserEnvironment yes
-SetEnv "PATH={path}"
+SetEnv "PATH={path}" PMIX_HOSTNAME={host}
 PrintMotd no
 PrintLastLog no
 MaxStartups 512
@@ -99,7 +99,11 @@ def write_private(name: str, text: str) -> str:
 
 
 def prepare_server() -> str:
-    """Makes this host's key and sshd's configuration. Returns the path of the configuration."""
+    """Makes this host's key and sshd's configuration. Returns the path of the configuration.
+
+    SageMaker's hosts may all call themselves the same (``aws``). Open MPI's daemon, which ssh starts, is told its
+    host's own name, or its ranks would take those of the first host for neighbours with shared memory.
+    """
     _make_key("host_key")
     os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
     return write_private(
@@ -111,6 +115,7 @@ def prepare_server() -> str:
             trust=os.path.abspath(mpi_trust.__file__),
             resources=configs.config_path(layout.RESOURCE_CONFIG_FILE),
             path=os.environ.get("PATH", os.defpath),
+            host=configs.read_resource_config()["current_host"],
         ),
     )
 
