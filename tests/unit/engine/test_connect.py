@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import http.server
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from slipway.engine.docker import Engine
+from slipway.engine.docker import Engine, _endpoint
 from slipway.errors import EngineError
 
 
@@ -40,16 +41,35 @@ def engines() -> Iterator[list[int]]:
         server.server_close()
 
 
+DOCKER = """\
+#!{python}
+import json, pathlib, sys
+contexts = json.loads((pathlib.Path(__file__).parent / "contexts.json").read_text())
+assert sys.argv[1:3] == ["context", "inspect"]
+if sys.argv[3] not in contexts:
+    sys.exit("no such context")
+print(json.dumps([contexts[sys.argv[3]]]))
+"""
+
+
 @pytest.fixture
-def contexts(engines: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The contexts `one` and `two`, for the first two engines."""
-    for name, port in zip(("one", "two"), engines, strict=False):
-        folder = tmp_path / "contexts" / "meta" / hashlib.sha256(name.encode()).hexdigest()
-        folder.mkdir(parents=True)
-        endpoint = {"docker": {"Host": f"tcp://127.0.0.1:{port}", "SkipTLSVerify": False}}
-        (folder / "meta.json").write_text(json.dumps({"Name": name, "Metadata": {}, "Endpoints": endpoint}))
+def contexts(engines: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The contexts `one`, which is the current one, and `two`, for the first two engines."""
+    known = {
+        name: {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": f"tcp://127.0.0.1:{port}"}}}
+        for name, port in zip(("one", "two"), engines, strict=False)
+    }
+    (tmp_path / "contexts.json").write_text(json.dumps(known))
+    (tmp_path / "docker").write_text(DOCKER.format(python=sys.executable))
+    (tmp_path / "docker").chmod(0o755)
+    meta = tmp_path / "contexts" / "meta" / hashlib.sha256(b"one").hexdigest() / "meta.json"
+    meta.parent.mkdir(parents=True)
+    plain = {"Host": f"tcp://127.0.0.1:{engines[0]}", "SkipTLSVerify": False}
+    meta.write_text(json.dumps({**known["one"], "Endpoints": {"docker": plain}}))
     (tmp_path / "config.json").write_text(json.dumps({"currentContext": "one"}))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
 
 
 def name_of(engine: Engine) -> int:
@@ -71,6 +91,17 @@ def test_a_context_that_does_not_exist_is_told() -> None:
     for given, named in (({"DOCKER_CONTEXT": "three"}, ""), ({}, "three")):
         with pytest.raises(EngineError, match="there is no docker context 'three'"):
             Engine.connect(given, context=named)
+
+
+def test_a_context_with_certificates_brings_them(contexts: Path) -> None:
+    known = json.loads((contexts / "contexts.json").read_text())
+    known["two"] |= {"TLSMaterial": {"docker": ["ca.pem"]}, "Storage": {"TLSPath": "/certificates"}}
+    (contexts / "contexts.json").write_text(json.dumps(known))
+    assert _endpoint("two") == {
+        "DOCKER_HOST": known["two"]["Endpoints"]["docker"]["Host"],
+        "DOCKER_TLS_VERIFY": "1",
+        "DOCKER_CERT_PATH": "/certificates/docker",
+    }
 
 
 def test_no_engine_is_told() -> None:
