@@ -1,0 +1,87 @@
+"""MXNet jobs on two hosts: the distributed key-value store over scheduler, servers and workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slipway import process
+from slipway.emulator.job import TrainingJob
+from slipway.emulator.training import run_training
+from slipway.engine.docker import Engine
+
+from .conftest import members
+from .training_hosts import build_image, build_wheels, start_hosts
+
+pytestmark = pytest.mark.integration
+
+BASE = "mxnet-training:1.9.1-cpu-py311-debian12-dev"
+TRAINING_MODULE = "sagemaker_mxnet_container.training:main"
+JOB = {"sagemaker_parameter_server_enabled": True, "_ps_port": 8123}
+
+SUM = """\
+import os
+import mxnet as mx
+from sagemaker_mxnet_container.training_utils import save, scheduler_host
+store = mx.kv.create("dist_sync")
+store.init("weight", mx.nd.zeros(3))
+store.push("weight", mx.nd.ones(3) * (store.rank + 1))
+total = mx.nd.zeros(3)
+store.pull("weight", out=total)
+print("worker", store.rank, "of", store.num_workers, total.asnumpy().tolist(), os.environ["DMLC_PS_ROOT_PORT"])
+data = mx.sym.Variable("data")
+module = mx.mod.Module(mx.sym.FullyConnected(data, num_hidden=2), label_names=None)
+module.bind([("data", (1, 4))], for_training=False)
+module.init_params()
+save(os.environ["SM_MODEL_DIR"], module)
+"""
+
+FAIL = """\
+import os, time
+if os.environ["SM_CURRENT_HOST"] == "algo-2":
+    raise ValueError("bad batch")
+time.sleep(300)
+"""
+
+
+@pytest.fixture(scope="module")
+def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An MXNet image with the toolkits of this tree."""
+    engine.image(BASE)
+    context = tmp_path_factory.mktemp("mxnet")
+    build_wheels(context, "training", "mxnet-training")
+    reference = build_image(
+        context,
+        f"FROM {BASE}",
+        "RUN --mount=type=bind,target=/wheels"
+        " python -m pip install --no-index --no-deps --force-reinstall --no-cache-dir /wheels/*.whl",
+        f"ENV SAGEMAKER_TRAINING_MODULE={TRAINING_MODULE}",
+    )
+    yield reference
+    process.run(["docker", "image", "rm", "--force", reference], check=False)
+
+
+def test_workers_sum_in_one_store_and_the_first_host_saves(engine: Engine, image: str, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.py").write_text(SUM)
+    lines: list[str] = []
+    job = TrainingJob(image=image, source=source, entry="train.py", hosts=2, hyperparameters=dict(JOB))
+    result = run_training(job, engine, tmp_path / "out", on_line=lambda line: lines.append(line.text))
+    assert result.status == "Completed", result.failure_reason
+    workers = sorted(line for line in lines if line.startswith("worker "))
+    assert workers == [f"worker {rank} of 2 [3.0, 3.0, 3.0] 8123" for rank in (0, 1)]
+    assert result.model is not None
+    assert set(members(result.model)) == {"model-symbol.json", "model-0000.params", "model-shapes.json"}
+
+
+def test_a_failed_worker_ends_the_other_host_with_its_cause(engine: Engine, image: str, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.py").write_text(FAIL)
+    with start_hosts(engine, image, tmp_path, source, {"sagemaker_program": "train.py", **JOB}) as (first, second):
+        assert (second.end(), first.end()) == (1, 1)
+        assert second.failure.startswith("ValueError: bad batch")
+        assert first.failure.startswith("Host algo-2 failed first, with exit code 1: ValueError: bad batch")
