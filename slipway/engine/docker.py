@@ -8,6 +8,7 @@ process, so that what a killed one left behind can be told from what is in use.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import signal
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from slipway import process
 from slipway.errors import EngineError, NotFoundError
 
 LABEL = "slipway.run"
@@ -198,7 +200,7 @@ class Engine:
 
     @classmethod
     def connect(cls, environment: Mapping[str, str], *, context: str = "") -> Engine:
-        """The engine of a docker context; else, as docker has it, of DOCKER_HOST, DOCKER_CONTEXT or the current context.
+        """The engine of a docker context; else of DOCKER_HOST, DOCKER_CONTEXT or the current context, as docker has it.
 
         Raises EngineError when there is no such context, or no engine answers.
         """
@@ -208,12 +210,11 @@ class Engine:
         host = environment.get("DOCKER_HOST")
         name = context or ("" if host else environment.get("DOCKER_CONTEXT", ""))
         try:
-            if name or not host:
-                named = docker.ContextAPI.get_context(name) if name else docker.ContextAPI.get_current_context()
-                if named is None and name:
-                    raise EngineError(f"there is no docker context {name!r}", fix="`docker context ls` shows them")
-                if named is not None and named.name != "default":
-                    return cls(docker.APIClient(base_url=named.Host, tls=named.TLSConfig, use_ssh_client=True))
+            if name:
+                return cls(docker.DockerClient.from_env(environment=_endpoint(name), use_ssh_client=True).api)
+            current = None if host else docker.ContextAPI.get_current_context()
+            if current is not None and current.name != "default":
+                return cls(docker.APIClient(base_url=current.Host, tls=current.TLSConfig, use_ssh_client=True))
             return cls(docker.DockerClient.from_env(environment=dict(environment)).api)
         except DockerException as error:
             raise EngineError(f"no Docker engine answers: {error}", fix=_NO_ENGINE) from None
@@ -267,6 +268,19 @@ class Engine:
         with _speaking("describe itself"):
             found: dict[str, Any] = self._api.info()
             return found
+
+
+def _endpoint(context: str) -> dict[str, str]:
+    """Where a docker context leads, as the variables that say so. docker is asked: docker-py finds contexts only beside
+    a config.json."""
+    asked = process.run(["docker", "context", "inspect", context], check=False)
+    if asked.code != 0:
+        raise EngineError(f"there is no docker context {context!r}", fix="`docker context ls` shows them")
+    (found,) = json.loads(asked.stdout)
+    variables = {"DOCKER_HOST": found["Endpoints"]["docker"]["Host"]}
+    if (found.get("TLSMaterial") or {}).get("docker"):
+        variables |= {"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(Path(found["Storage"]["TLSPath"]) / "docker")}
+    return variables
 
 
 def whole_lines(frames: Iterable[tuple[bytes | None, bytes | None]]) -> Iterator[tuple[str, bytes]]:
