@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -30,6 +29,7 @@ class Console:
     github: bool = False
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
+    inp: TextIO = field(default_factory=lambda: sys.stdin)
     answered: bool = False
 
     @property
@@ -45,6 +45,13 @@ class Console:
         """A line of the answer itself; kept back with --json, where `result` is the answer."""
         if not self.machine:
             self._line(self.out, text)
+
+    def ask(self, prompt: str) -> str | None:
+        """One line from standard input, without its end; None when there is no more."""
+        self.err.write(prompt)
+        self.err.flush()
+        line = self.inp.readline()
+        return line.rstrip("\r\n") if line else None
 
     def warn(self, text: str) -> None:
         self._line(self.err, f"warning: {text}")
@@ -111,16 +118,12 @@ class Console:
     @staticmethod
     def _line(stream: TextIO, text: str) -> None:
         # A reader that went away (`| head`) is no reason to end with a traceback.
-        try:
-            stream.write(text + "\n")
+        with contextlib.suppress(BrokenPipeError):
+            try:
+                stream.write(text + "\n")
+            except UnicodeEncodeError:  # a terminal of another age
+                stream.write(text.encode("ascii", "replace").decode() + "\n")
             stream.flush()
-        except UnicodeEncodeError:  # a terminal of another age
-            stream.write(text.encode("ascii", "replace").decode() + "\n")
-            stream.flush()
-        except BrokenPipeError:
-            # Python flushes once more at its end, and would complain then.
-            with contextlib.suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _cell(value: object) -> str:

@@ -101,7 +101,7 @@ def plan(images: Iterable[Image], sources: Sources, bases: Mapping[str, Base]) -
     for image in chosen:
         for stage in _stages(image, bases[image.os]):
             if stage.name not in stages:
-                stages[stage.name] = _hashed(stage, stages, sources, bases[image.os])
+                stages[stage.name] = _hashed(stage, stages, sources)
     return Plan(tuple(stages.values()), bases)
 
 
@@ -213,7 +213,7 @@ def _stages(image: Image, base: Base) -> list[Stage]:
     return found
 
 
-def _hashed(stage: Stage, below: Mapping[str, Stage], sources: Sources, base: Base) -> Stage:
+def _hashed(stage: Stage, below: Mapping[str, Stage], sources: Sources) -> Stage:
     data = {
         "template": sources.templates[stage.template],
         "macros": sources.templates.get("install.j2", ""),
@@ -227,7 +227,6 @@ def _hashed(stage: Stage, below: Mapping[str, Stage], sources: Sources, base: Ba
             }
             for name in stage.toolkits
         },
-        "base": base.hash if stage.template == "base.Dockerfile.j2" else "",
     }
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
     return replace(stage, hash=digest)

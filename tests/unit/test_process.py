@@ -50,10 +50,16 @@ def test_words_reach_the_program_as_they_are() -> None:
     assert (done.code, done.argv[-1]) == (0, "*")
 
 
-def test_what_is_printed_is_read_as_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LC_ALL", "en_US.ISO-8859-1")
-    code = "import sys; sys.stdout.buffer.write('ü'.encode() + b'\\xff')"
-    assert process.run(python(code)).stdout == "ü\ufffd"
+def test_what_is_printed_is_read_as_utf_8_whatever_the_locale() -> None:
+    inner = "import sys; sys.stdout.buffer.write('ü'.encode() + b'\\xff')"
+    script = (
+        f"import sys; from slipway import process; print(ascii(process.run([sys.executable, '-c', {inner!r}]).stdout))"
+    )
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=plain, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ascii("ü\ufffd") + "\n"
 
 
 def test_environment_folder_and_input_are_handed_over(tmp_path: Path) -> None:

@@ -178,8 +178,8 @@ def failing(docker: Path, tmp_path: Path, said: str) -> Exception:
 
 def failed(output: bytes, error: str = "process did not complete: exit code: 1") -> str:
     events = [
+        {"vertexes": [{"digest": "y", "name": "[t_2 beside 1/1] RUN x", **ENDED, "error": "context canceled"}]},
         {"vertexes": [{**RUN, **STARTED}], "logs": [log(output)]},
-        {"vertexes": [{"digest": "y", "name": "[t_2 later 1/1] RUN x", **ENDED, "error": "context canceled"}]},
         {"vertexes": [{**RUN, **ENDED, "error": error}]},
     ]
     return "".join("\n".join(lines(event, spread=True)) + "\n" for event in events) + "ERROR: failed to solve\n"
