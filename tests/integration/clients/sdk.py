@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import secrets
 import shutil
 import sys
 from collections import defaultdict
@@ -29,7 +30,7 @@ HERE = Path(__file__).parent
 PROJECT = HERE.parents[2]
 SOURCE = HERE / "source"
 
-# Before the lines of a container: its name, or that of its service, and colours. `--attach` pads it with blanks.
+# Before each line of a container: its name, or that of its service, and what a terminal is told.
 _PREFIX = re.compile(r"^(?:\x1b\[[0-9;]*[A-Za-z])*\S*?(algo-\d+)\S*\s+(?:\x1b\[[0-9;]*m)*\| ?(?:\x1b\[0m)?(.*)$")
 _LONGEST_JOB = 180.0  # seconds
 _NO_TELEMETRY = "SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {TelemetryOptOut: true}}}\n"
@@ -40,8 +41,8 @@ class Job:
     """What a client is asked to run. Paths are of this machine."""
 
     image: str
+    source: str
     entry: str = "report.py"  # v3: empty, for a job without source code
-    source: str = str(SOURCE)
     requirements: str = ""  # v3 only; v2 leaves it to the image
     command: str = ""  # v3 only
     hosts: int = 1
@@ -83,7 +84,7 @@ class Client:
 
     def run(self, job: Job, folder: Path) -> Finished:
         """Run a job to its end, whatever that is, and clear away its containers and network."""
-        root = folder / f"slipway-{folder.name.lower()}"
+        root = folder / f"slipway-{secrets.token_hex(6)}"  # compose calls the containers by this name
         root.mkdir()
         config, request = folder / "sdk.yaml", folder / "job.json"
         config.write_text(_NO_TELEMETRY)
@@ -140,8 +141,8 @@ def environment(version: str) -> Path:
             pip = settings.pip_settings(settings.read(project=PROJECT).environment)
             index = lock.index_environment(pip, "")
             process.run([lock.uv(), "venv", "--quiet", "--no-config", "--python", "3.11", folder])
-            install = [lock.uv(), "pip", "install", "--quiet", "--no-config", "--require-hashes", "--python", python]
-            process.run([*install, "--requirement", listed], env=index, timeout=900)
+            install = [lock.uv(), "pip", "install", "--quiet", "--no-config", "--require-hashes"]
+            process.run([*install, "--python", python, "--requirement", listed], env=index, timeout=900)
             ready.touch()
     return python
 

@@ -5,14 +5,14 @@ import os
 import sys
 from pathlib import Path
 
-given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+given = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=True))
 inputs = Path("/opt/ml/input/data")
 report = {
     "arguments": sys.argv[1:],
     "variables": {name: value for name, value in os.environ.items() if name.startswith(("SM_", "TRAINING_JOB_"))},
     "files": {str(path.relative_to(inputs)): path.read_text() for path in sorted(inputs.glob("train/*"))},
-    "folder": os.getcwd(),
-    "toolkit": "sagemaker_training" in sys.modules or "SM_FRAMEWORK_MODULE" in os.environ,
+    "folder": str(Path.cwd()),
+    "toolkit": "SM_USER_ENTRY_POINT" in os.environ,
 }
 try:
     import slipway_client_package

@@ -1,1 +1,2 @@
+#!/bin/sh
 exec python report.py "$@"
