@@ -249,6 +249,17 @@ def test_a_failed_step_is_named_with_its_log_and_nothing_is_recorded(bench: Benc
     assert bench.left() == []
 
 
+def test_ci_gets_folded_logs_and_machines_one_document(bench: Bench) -> None:
+    bench.order("fail")
+    bench.environment |= {"CI": "true", "GITHUB_ACTIONS": "true"}
+    code, out, err = bench.build("--only", IMAGE, "--json")
+    assert code == 6
+    assert f"::group::{IMAGE}: RUN (failed)\nit broke\n::endgroup::\n" in err
+    error = json.loads(out)["error"]
+    assert (error["code"], error["kind"]) == (6, "BuildError")
+    assert f"logs/{IMAGE}.log" in error["next"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_build_that_is_stopped_leaves_nothing(bench: Bench, number: signal.Signals) -> None:
     bench.order("wait")
