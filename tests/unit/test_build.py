@@ -313,4 +313,5 @@ def test_a_disk_that_is_nearly_full_is_told(bench: Bench, monkeypatch: pytest.Mo
     bench.environment["SLIPWAY_MIN_FREE_MB"] = "999999999"
     code, _, err = bench.build()
     assert code == 7
-    assert re.search(r"has \d+ MB free; a build wants 999999999 MB", err)
+    assert re.search(r"\d+ MB .*999999999 MB", err)
+    assert "invoke clean" in err
