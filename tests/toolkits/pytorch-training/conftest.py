@@ -14,7 +14,7 @@ SOURCE = ROOT / "toolkits" / "pytorch-training" / "src"
 sys.path[:0] = [str(ROOT), str(SOURCE)]
 
 from tests.toolkits.training import conftest as base
-from tests.toolkits.training.conftest import job, tree
+from tests.toolkits.training.conftest import job
 
 STAND_INS = ROOT / "tests/toolkits/training/stand_ins"
 

@@ -54,6 +54,7 @@ def until(condition):
 
 def close(watch):
     """What the death of its process does."""
+    watch._lost = "dead: it tells nobody anything"
     watch._over.set()
     for connection in list(watch._peers):
         connection.shutdown(socket.SHUT_RDWR)
