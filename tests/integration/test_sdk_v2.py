@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -17,9 +17,6 @@ from slipway.engine.docker import Engine
 
 from .clients import sdk
 from .conftest import members
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 pytestmark = pytest.mark.integration
 
@@ -38,9 +35,14 @@ def client() -> Iterator[sdk.Client]:
 
 
 @pytest.fixture
-def s3(client: sdk.Client) -> S3Client:
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    return boto3.client("s3", endpoint_url=client.environment["AWS_ENDPOINT_URL"], region_name="us-east-1", **keys)
+def s3(client: sdk.Client) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=client.environment["AWS_ENDPOINT_URL"],
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ def test_metric_definitions_find_their_values_in_the_log(run: Run) -> None:
     assert not meter.problems()
 
 
-def test_source_and_artifacts_go_through_s3(run: Run, s3: S3Client, tmp_path: Path) -> None:
+def test_source_and_artifacts_go_through_s3(run: Run, s3: Any, tmp_path: Path) -> None:
     """The source is an archive in a bucket, which the image fetches from the endpoint that it is told."""
     s3.create_bucket(Bucket="jobs")
     done = run(local_code=False, output="s3://jobs")
