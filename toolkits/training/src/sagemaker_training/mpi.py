@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import sys
@@ -40,8 +39,9 @@ from sagemaker_training.mpi_link import Link
 from sagemaker_training.mpi_rank import ENVIRONMENT_FILE
 from sagemaker_training.mpi_ranks import MPIRUN_FILE, LocalRanks
 
-# How long the word of a lost host may come after mpirun noticed it.
+# How long the word of a lost host may come after mpirun or a rank noticed it.
 _NEWS_SECONDS = 3.0
+_NEWS_BESIDE_RANK_SECONDS = 0.5
 
 # How often ranks that start after a stop are looked for.
 _ROUND_SECONDS = 1.0
@@ -49,13 +49,6 @@ _ROUND_SECONDS = 1.0
 _CAUSE_LENGTH = 400
 
 _TRACEBACK = "Traceback (most recent call last):"
-
-# mpirun's words on the rank that ended the run, in 4 and 5.
-_RANK_CODES = (
-    re.compile(r"MPI_ABORT was invoked on rank (\d+) in communicator.*?errorcode (\d+)", re.DOTALL),
-    re.compile(r"Process name: \[[^\]]*\],\s*(\d+)\]\s+Exit code:\s+(\d+)"),
-)
-_RANK_SIGNAL = re.compile(r"process rank (\d+) .*?exited on\s+signal (\d+)", re.DOTALL)
 
 
 class MPIRunner(runner.Runner):
@@ -167,11 +160,14 @@ class MPIRunner(runner.Runner):
         try:
             self._check_mpi4py()
             if self._link is None:
-                return self._judge(self._lead(""))
+                return self._lead("")
             mpi_ssh.start_server()
             if self.job.current_host != self.hosts[0]:
-                return self._follow(self._link)
-            return self._judge(self._lead(mpi_ssh.prepare_client()))
+                outcome = self._follow(self._link)
+            else:
+                outcome = self._lead(mpi_ssh.prepare_client())
+            self._leave(process.exit_code(outcome.returncode), self._cause(outcome))
+            return outcome
         except errors.ClientError as error:
             self._leave(1, str(error))
             raise
@@ -201,7 +197,7 @@ class MPIRunner(runner.Runner):
                 )
             finally:
                 over.set()
-        return self._in_words(outcome, output)
+        return self._judge(outcome, output)
 
     def _pass_on_stop(self) -> None:
         if process.stop_requested() is not None:
@@ -228,42 +224,23 @@ class MPIRunner(runner.Runner):
         note = os.path.join(mpi_ssh.FOLDER, MPIRUN_FILE)
         return [sys.executable, "-I", "-S", os.path.abspath(mpi_shield.__file__), note, *mpirun]
 
-    def _in_words(self, outcome: process.Outcome, output: mpi_output.RankOutput) -> process.Outcome:
-        """The outcome with the command as one would give it, and the ranks' words rather than mpirun's.
-
-        The last words are the cause: where no rank has an exception to tell, which rank ended the run, and how.
-        """
+    def _judge(self, outcome: process.Outcome, output: mpi_output.RankOutput) -> process.Outcome:
+        """The outcome in the words of what failed first: a lost host, else a rank, else mpirun."""
         own = outcome.stdout + outcome.stderr
-        text = output.tail("stderr") or output.tail("stdout")
-        if outcome.returncode and _TRACEBACK not in text:
-            failed = self._failed_rank(own)
-            text = f"{text}\n{failed}" if failed else text if text.strip() else own
-        return outcome._replace(argv=tuple(self.command()), stdout="", stderr=text)
-
-    def _failed_rank(self, text: str) -> str:
-        """Which rank ended the run, of its own accord; empty where mpirun does not say, or ended it itself."""
-        for pattern in _RANK_CODES:
-            found = pattern.search(text)
-            if found:
-                return f"Rank {found[1]}{self._place(found[1])} ended with exit code {found[2]}."
-        found = _RANK_SIGNAL.search(text)
-        if found and int(found[2]) != signal.SIGTERM:
-            return f"Rank {found[1]}{self._place(found[1])} was ended by signal {found[2]}."
-        return ""
-
-    def _place(self, rank: str) -> str:
-        index = int(rank) // self.processes_per_host
-        return f" on host {self.hosts[index]}" if index < len(self.hosts) else ""
-
-    def _judge(self, outcome: process.Outcome) -> process.Outcome:
-        """The outcome, with the loss of a host as its cause where there was one. The other hosts are told."""
-        if self._link is not None and outcome.returncode and outcome.stopped is None:
-            explained = _TRACEBACK in outcome.stderr or re.search(r"^Rank \d", outcome.stderr, re.MULTILINE)
-            lost = self._link.wait(0 if explained else _NEWS_SECONDS)
+        text = output.tail("stderr") or output.tail("stdout") or own
+        outcome = outcome._replace(argv=tuple(self.command()), stdout="", stderr=text)
+        if not outcome.returncode or outcome.stopped is not None:
+            return outcome
+        failed = output.failed
+        if self._link is not None:
+            lost = self._link.wait(_NEWS_BESIDE_RANK_SECONDS if failed else _NEWS_SECONDS)
             if lost is not None:
-                outcome = outcome._replace(returncode=1, stderr=lost)
-        self._leave(process.exit_code(outcome.returncode), self._cause(outcome))
-        return outcome
+                return outcome._replace(returncode=1, stderr=lost)
+        if failed is None:
+            return outcome
+        # The last words count as the cause, where nobody has an exception to tell.
+        text = text if _TRACEBACK in text else f"{text}\n{failed}"
+        return outcome._replace(returncode=failed.code, stderr=text)
 
     def _follow(self, link: Link) -> process.Outcome:
         """The part of every other host: ranks run here, but how the run ends is for the first host to say."""
@@ -288,7 +265,6 @@ class MPIRunner(runner.Runner):
         else:
             text = f"Host {first} did not say how the run ended."
             outcome = process.Outcome(argv, -signal.SIGKILL, "", text, stopped=stopped)
-        self._leave(process.exit_code(outcome.returncode), outcome.stderr)
         return outcome
 
     def _follow_stop(self, link: Link) -> bool:

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import threading
 from contextlib import suppress
 from types import TracebackType
-from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple, Type
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Type
 
 from sagemaker_training import mpi_trust
 from sagemaker_training.relay import Relay, Sink, Stream, open_pipe
 
 _TAG = re.compile(rb"\[(?:[^\]\s]*@)?(\d+),(\d+)\]<std(out|err)>:")
-_GREETING = re.compile(rb"(\d{1,9}) (stdout|stderr) ([\w.-]{0,253})\n")
+_GREETING = re.compile(rb"(\d{1,9}) (stdout|stderr|ended:(-?\d{1,3})) ([\w.-]{0,253})\n")
 
 # A greeting comes at once; whoever does not send one is no rank.
 _GREETING_SECONDS = 10.0
@@ -54,6 +55,18 @@ class _Prefix:
         return start + body.replace(b"\n", b"\n" + self._tag) + end
 
 
+class Failed(NamedTuple):
+    """A rank that failed of its own accord. code: negative for a signal."""
+
+    rank: int
+    host: str
+    code: int
+
+    def __str__(self) -> str:
+        how = f"ended with exit code {self.code}" if self.code > 0 else f"was ended by signal {-self.code}"
+        return f"Rank {self.rank} on host {self.host} {how}."
+
+
 class _Connections(Relay):
     """A relay whose sources may break off: the host of a rank was cut off or killed."""
 
@@ -67,8 +80,8 @@ class _Connections(Relay):
 class RankOutput:
     """Listens for the ranks and merges their lines into one pipe for each stream.
 
-    hosts: who may connect. A context manager: the thread inside runs from entry to exit. on_round: called about
-    twice a second in that thread.
+    hosts: who may connect. on_round: called about twice a second, in the thread that runs inside of this context.
+    failed: the rank that failed first, where one did.
     """
 
     def __init__(self, hosts: Sequence[str], on_round: Callable[[], None]) -> None:
@@ -79,6 +92,7 @@ class RankOutput:
         self._pipes = {name: open_pipe() for name in ("stdout", "stderr")}
         self._sinks = {name: Sink(writer) for name, (_, writer) in self._pipes.items()}
         self._streams: Dict[str, List[Stream]] = {"stdout": [], "stderr": []}
+        self.failed: Optional[Failed] = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ranks", daemon=True)
 
@@ -126,9 +140,18 @@ class RankOutput:
             if greeting is None:
                 connection.close()
                 continue
-            rank, name, host = greeting[1], greeting[2].decode(), greeting[3]
+            if greeting[3] is not None:
+                self._hear_end(Failed(int(greeting[1]), greeting[4].decode(), int(greeting[3])))
+                connection.close()
+                continue
+            rank, name, host = greeting[1], greeting[2].decode(), greeting[4]
             transform = _Prefix(_tag(b"1", rank, host, greeting[2]))
             self._streams[name].append(relay.add(connection.detach(), self._sinks[name], transform))
+
+    def _hear_end(self, rank: Failed) -> None:
+        # Ranks that mpirun ends because of another one get SIGTERM from it.
+        if self.failed is None and rank.code != -signal.SIGTERM:
+            self.failed = rank
 
     def _is_trusted(self, address: str) -> bool:
         address = address.removeprefix("::ffff:")  # An IPv4 address on a socket for both families.

@@ -73,20 +73,25 @@ class Rank:
 
     def _connect(self) -> List[socket.socket]:
         """A connection for each stream; none where the first host cannot be reached, then mpirun has the lines."""
-        rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("PMIX_RANK") or "0"
-        host = self._environment.get("SM_CURRENT_HOST", "")
-        made: List[socket.socket] = []
         try:
-            for stream in _STREAMS:
-                connection = socket.create_connection(self._server, timeout=_CONNECT_SECONDS)
-                made.append(connection)
-                connection.settimeout(None)
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                connection.sendall(f"{rank} {stream} {host}\n".encode())
+            return [self._call(stream) for stream in _STREAMS]
         except OSError as error:
-            sys.stderr.write(f"rank {rank} cannot reach {self._server[0]} ({error}): mpirun passes on its output\n")
+            sys.stderr.write(f"{self._server[0]} cannot be reached ({error}): mpirun passes on the lines\n")
             return []
-        return made
+
+    def _call(self, what: str) -> socket.socket:
+        """Calls the first host, and says who calls and for what."""
+        connection = socket.create_connection(self._server, timeout=_CONNECT_SECONDS)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("PMIX_RANK") or "0"
+        connection.sendall(f"{rank} {what} {self._environment.get('SM_CURRENT_HOST', '')}\n".encode())
+        connection.settimeout(None)
+        return connection
+
+    def _report(self, code: int) -> None:
+        """Tells the first host how this rank failed: before the others, which fail for want of it, tell theirs."""
+        with suppress(OSError):
+            _deliver([self._call(f"ended:{code}")])
 
     def _relay(self, connections: Sequence[socket.socket]) -> int:
         sinks = [Sink(connection.fileno()) for connection in connections] or [Sink(1), Sink(2)]
@@ -97,6 +102,8 @@ class Rank:
         patience = _watch_end(relay, process.pid)
         while process.poll() is None:
             relay.pump(patience)
+        if process.returncode and connections:
+            self._report(process.returncode)
         relay.drain(_LAST_LINES_SECONDS)
         for sink in sinks:
             if sink.midline:
