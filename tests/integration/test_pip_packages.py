@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,20 +19,39 @@ from .training_hosts import TRAINING_MODULE, Cluster, build_image, build_wheels
 pytestmark = pytest.mark.integration
 
 INSTALL = (
-    "RUN --mount=type=bind,target=/context PYTHONPATH=/context/pip python3 -m pip install --no-index"
-    " --no-cache-dir --break-system-packages --find-links /context/wheels slipway-pytorch-training"
+    "RUN --mount=type=bind,target=/context python -m pip install --no-index --no-cache-dir"
+    " --find-links /context/wheels slipway-pytorch-training"
 )
+
+PACKAGES = "/usr/local/lib/python3.11/dist-packages/"
+
+# What is the toolkit's part of the contract. The rest is the image's own: its programs, labels and files.
+GROUPS = ("job", "channels", "hyperparameters", "metrics", "output", "requirements", "ending", "users")
 
 
 @pytest.fixture(scope="module")
-def foreign(base_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Debian with Python, to which one pip command was given; no ENTRYPOINT."""
+def before(base_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Somebody's image: a Debian with Python and pip."""
+    context = tmp_path_factory.mktemp("before")
+    shutil.copytree(Path(pip.__file__).parent, context / "pip", ignore=shutil.ignore_patterns("__pycache__"))
+    made = build_image(
+        context,
+        f"FROM {base_image}",
+        "COPY pip /usr/local/lib/python3.11/dist-packages/pip",
+        # Debian forbids pip beside its own packages; images for training allow it.
+        "RUN ln -s python3 /usr/bin/python && rm /usr/lib/python3.11/EXTERNALLY-MANAGED",
+    )
+    yield made
+    process.run(["docker", "image", "rm", "--force", made], check=False)
+
+
+@pytest.fixture(scope="module")
+def foreign(before: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The same after one pip command; no ENTRYPOINT."""
     context = tmp_path_factory.mktemp("foreign")
     (context / "wheels").mkdir()
     build_wheels(context / "wheels", "training", "pytorch-training")
-    # The base has no pip: this one's is lent to it.
-    shutil.copytree(Path(pip.__file__).parent, context / "pip" / "pip")
-    made = build_image(context, f"FROM {base_image}", INSTALL)
+    made = build_image(context, f"FROM {before}", INSTALL)
     yield made
     process.run(["docker", "image", "rm", "--force", made], check=False)
 
@@ -45,18 +65,28 @@ def files(engine: Engine, image: str) -> set[str]:
         return set("".join(block.decode() for _, block in output).splitlines())
 
 
-def test_pip_brings_the_base_toolkit_and_nothing_else(engine: Engine, base_image: str, foreign: str) -> None:
-    added = files(engine, foreign) - files(engine, base_image)
-    packages = "/usr/local/lib/python3.11/dist-packages/"
-    assert {path.removeprefix(packages).partition("/")[0] for path in added if path.startswith(packages)} == {
+def test_pip_brings_the_base_toolkit_and_nothing_else(engine: Engine, before: str, foreign: str) -> None:
+    added = {path for path in files(engine, foreign) - files(engine, before) if f"{PACKAGES}pip/" not in path}
+    assert {path.removeprefix(PACKAGES).partition("/")[0] for path in added if path.startswith(PACKAGES)} == {
         "sagemaker_training",
         "sagemaker_pytorch_container",
         "slipway_training-0.1.0.dist-info",
         "slipway_pytorch_training-0.1.0.dist-info",
     }
-    assert {path for path in added if not path.startswith(packages)} == {"/usr/local/bin/train"}
+    assert {path for path in added if not path.startswith(PACKAGES)} == {"/usr/local/bin/train"}
     config = engine.image(foreign)["Config"]
     assert not config.get("Entrypoint")
+
+
+def test_it_passes_the_training_contract(foreign: str) -> None:
+    checks = [word for group in GROUPS for word in ("--check", group)]
+    done = process.run(
+        [sys.executable, "-m", "pytest", "tests/contract", "-q", "--image", foreign, *checks],
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert done.code == 0, done.stdout
+    assert "skipped" not in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("module", ["", TRAINING_MODULE])

@@ -88,6 +88,13 @@ def test_errors_that_tell_of_other_hosts(error):
     assert error in failure.text
 
 
+def test_warnings_of_pytorch_are_no_cause_but_its_errors_are():
+    warning = "[W1130 15:53:09.759131720 socket.cpp:207] [c10d] The hostname of the client socket cannot be retrieved.\n"
+    error = "[E1130 15:53:09.759131720 ProcessGroupNCCL.cpp:1] Watchdog caught collective operation timeout\n"
+    assert elastic.read("last words\n" + warning).text.strip() == "last words"
+    assert elastic.read(error).text == error
+
+
 def test_an_error_of_torchrun_itself_stays():
     text = "/usr/bin/python3: No module named 'torch'\n"
     failure = elastic.read(text)

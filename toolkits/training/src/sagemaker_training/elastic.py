@@ -12,8 +12,8 @@ _TRACEBACK = "Traceback (most recent call last):"
 _SUMMARY = re.compile(r"^={20,}\n.* FAILED\n-{20,}\n.*?^={20,}$", re.MULTILINE | re.DOTALL)
 _ROOT_EXIT_CODE = re.compile(r"^Root Cause.*?^\s*exitcode\s*: (-?\d+)", re.MULTILINE | re.DOTALL)
 
-# torchrun's own lines: its log, and the banner about OMP_NUM_THREADS.
-_OWN_LINE = re.compile(r"^[A-Z]\d{4} \d\d:\d\d:\d\d|^\*{20,}$|^Setting OMP_NUM_THREADS")
+# torchrun's own lines: its log, and the banner about OMP_NUM_THREADS; and warnings of the C++ part of PyTorch.
+_OWN_LINE = re.compile(r"^(?:[A-Z]|\[[WI])\d{4} \d\d:\d\d:\d\d|^\*{20,}$|^Setting OMP_NUM_THREADS")
 _OWN_ERROR = re.compile(r"ChildFailedError|elastic\S*SignalException")
 
 # Errors of ranks that only say that another rank is gone.
