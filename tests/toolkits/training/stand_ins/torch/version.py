@@ -1,1 +1,1 @@
-__version__ = '9.8.7+cpu'
+__version__ = "9.8.7+cpu"
