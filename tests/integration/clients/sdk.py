@@ -108,7 +108,7 @@ class Client:
             finally:
                 for file in folder.rglob("docker-compose.yaml"):
                     process.run(["docker", "compose", "--file", file, "down", "--timeout", "0"], check=False)
-        error = done.stderr.rstrip().rpartition("\nraised ")[2] if done.code else ""
+        error = f"\n{done.stderr}".rpartition("\nraised ")[2].strip() if done.code else ""
         return Finished(error, _by_host(done.stdout), root, done.stdout + done.stderr)
 
 
