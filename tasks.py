@@ -5,7 +5,7 @@ from __future__ import annotations
 from invoke.context import Context
 from invoke.tasks import task
 
-from slipway.commands.options import SELECTORS, selecting
+from slipway.commands.options import CONFIG_KEYS, SELECTORS, configuring, selecting
 from slipway.spec.select import Selector
 
 _JSON = {"json": "print one JSON document"}
@@ -252,6 +252,33 @@ def checks(c: Context, kind: str | None = None, markdown: bool = False, json: bo
     from slipway.commands import verify as proving
 
     proving.checks(kind, markdown, json)
+
+
+@task(
+    help={
+        "check": "examine this configuration and its TSV files instead",
+        "answers": "take the answers from this file: YAML or JSON, keys as in a configuration",
+        "output": "file to write, JSON if it ends in .json; default: sagemaker.yaml",
+        "force": "write over a file that exists",
+        **CONFIG_KEYS,
+        **_JSON,
+    },
+    auto_shortflags=False,
+)
+@configuring
+def config(
+    c: Context,
+    keys: dict[str, str | None],
+    check: str = "",
+    answers: str = "",
+    output: str = "",
+    force: bool = False,
+    json: bool = False,
+) -> None:
+    """Write an accelerate configuration for SageMaker, by questions, flags or a file; or check one."""
+    from slipway.commands import clients
+
+    clients.config(json, check, answers, output, force, keys)
 
 
 @task(help=_JSON)

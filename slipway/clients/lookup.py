@@ -87,7 +87,7 @@ def find(
             )
         before.append(f"{axis} {value}")
         left = fitting
-    return sorted(left, key=_age, reverse=True)
+    return sorted(left, key=age, reverse=True)
 
 
 def _fits(axis: str, value: str, has: str) -> bool:
@@ -98,6 +98,7 @@ def _fits(axis: str, value: str, has: str) -> bool:
     return value == has
 
 
-def _age(push: Push) -> tuple[object, ...]:
+def age(push: Push) -> tuple[object, ...]:
+    """For sorting pushes: the later in this order, the newer the image."""
     release = tags.parse(push.tag)
     return tags.version_key(push.version), release.number if release else 0, push.pushed_at

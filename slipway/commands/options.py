@@ -20,6 +20,47 @@ SELECTORS = {
 }
 
 
+# Every key of a configuration is a flag of the same name; here are those that someone may want to set.
+CONFIG_KEYS = {
+    "image_uri": "the image; without it the newest that fits, looked up at launch",
+    "iam_role_name": "execution role: a name or an ARN",
+    "ec2_instance_type": "ml.…, or local / local_gpu for this machine",
+    "num_machines": "number of instances",
+    "distributed_type": "NO | DATA_PARALLEL | MODEL_PARALLEL",
+    "mixed_precision": "no | fp16 | bf16 | fp8",
+    "region": "AWS region",
+    "profile": "AWS profile",
+    "sagemaker_inputs_file": "TSV file: channel_name, data_location",
+    "sagemaker_metrics_file": "TSV file: metric_name, metric_regex",
+    "base_job_name": "begin of the jobs' names",
+    "pytorch_version": "picks the image where none is named",
+    "transformers_version": "picks the image where none is named",
+    "py_version": "picks the image where none is named",
+    "additional_args": 'more arguments of the estimator, as JSON: {"max_run": 3600}',
+    "dynamo_config": "as JSON; does not reach the job",
+    "use_cpu": "yes | no; does not reach the job",
+    "debug": "yes | no; does not reach the job",
+    "enable_cpu_affinity": "yes | no; does not reach the job",
+    "gpu_ids": "does not reach the job",
+}
+
+
+def configuring(body: Callable[..., None]) -> Callable[..., None]:
+    """Give a task a flag for each key of a configuration; its body gets them as `keys`, None where not given."""
+    context, *rest = inspect.signature(body).parameters.values()
+    rest = [parameter for parameter in rest if parameter.name != "keys"]
+    keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    flags = [inspect.Parameter(name, keyword, default=None) for name in CONFIG_KEYS]
+
+    @functools.wraps(body)
+    def task(context: Any, **given: Any) -> None:
+        keys = {name: given.pop(name, None) for name in CONFIG_KEYS}
+        body(context, keys, **given)
+
+    task.__signature__ = inspect.Signature([context, *rest, *flags])  # type: ignore[attr-defined]
+    return task
+
+
 def selecting(body: Callable[..., None]) -> Callable[..., None]:
     """Give a task the selector options; its body gets them as one `selector` after the context."""
     own = list(inspect.signature(body).parameters.values())

@@ -1,0 +1,146 @@
+"""Commands for those who use images: config, metrics, launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slipway.clients import accelerate, config_check, images, questions
+from slipway.clients.accelerate import Config
+from slipway.commands.guard import command
+from slipway.console import Console
+from slipway.errors import Fault, InputError, NotFoundError, UsageError
+from slipway.records import Records
+
+if TYPE_CHECKING:
+    from slipway.clients.images import Facts, Labels
+    from slipway.settings import Settings
+
+DEFAULT_FILE = "sagemaker.yaml"
+
+
+def config(json: bool, check: str, answers: str, output: str, force: bool, flags: Mapping[str, str | None]) -> None:
+    """Write a configuration, or with `check` examine one."""
+    with command(json) as (settings, console):
+        if check:
+            _refuse_with("check", answers=answers, output=output, **flags)
+            _check(Path(check), settings, console)
+            return
+        target = Path(output or DEFAULT_FILE)
+        if target.exists() and not force:
+            raise UsageError(f"{target} exists", fix="give another --output, or --force to write it anew")
+        known = _known(answers, flags)
+        if not answers and not any(value is not None for value in flags.values()):
+            known = questions.ask(console.ask, console.note, known)
+        _write(questions.config(known), target, settings, console)
+
+
+def _check(path: Path, settings: Settings, console: Console) -> None:
+    checked = config_check.check(path, facts=_facts(settings), profiles=_profiles())
+    for warning in checked.warnings:
+        console.warn(str(warning))
+    checked.require()
+    oldest, newest = accelerate.read_by(checked.config)
+    console.say(f"{path}: no faults; accelerate {oldest} to {newest} can launch it as well")
+    console.result(
+        {
+            "file": str(path),
+            "faults": [],
+            "warnings": [asdict(warning) for warning in checked.warnings],
+            "accelerate": {"oldest": oldest, "newest": newest},
+        }
+    )
+
+
+def _write(made: Config, target: Path, settings: Settings, console: Console) -> None:
+    """Check a configuration and write it. A TSV file that is not there yet is no reason not to."""
+    from slipway.files import write_whole
+
+    content = accelerate.text(made, target.suffix)
+    checked = config_check.check(target, text=content, facts=_facts(settings), profiles=_profiles())
+    later = [fault for fault in checked.faults if "does not exist" in fault.what and "_file:" in fault.what]
+    faults = [fault for fault in checked.faults if fault not in later]
+    if faults:
+        raise InputError(f"{target} was not written: it would have faults", faults=faults)
+    write_whole(target, content)
+    for warning in (*checked.warnings, *later):
+        console.warn(str(warning))
+    if made.image_uri is None:
+        console.note(_would_choose(made, settings))
+    console.say(f"wrote {target}; check it at any time with `invoke config --check {target}`")
+    console.result({"file": str(target), "warnings": [asdict(warning) for warning in (*checked.warnings, *later)]})
+
+
+def _known(answers: str, flags: Mapping[str, str | None]) -> dict[str, Any]:
+    """What a file of answers and the flags say, the flags on top. Raises InputError with every fault of both."""
+    known: dict[str, Any] = {}
+    faults: list[Fault] = []
+    if answers:
+        file = accelerate.read(Path(answers))
+        given = asdict(file.config)
+        known = {name: given[name] for name in file.config.given}
+        faults += [fault for fault in file.faults if not fault.what.endswith(" is missing")]
+    for name, text in flags.items():
+        if text is None:
+            continue
+        try:
+            known[name] = accelerate.from_text(name, text)
+        except InputError as error:
+            faults.append(Fault(f"--{name.replace('_', '-')} {error.message.partition(': ')[2]}", error.fix))
+    known = {name: value for name, value in known.items() if value is not None}
+    if answers or any(value is not None for value in flags.values()):
+        known.setdefault("distributed_type", "NO")
+        faults += [
+            Fault(f"{key.name} is not given", f"give --{key.name.replace('_', '-')}: {key.about}")
+            for key in accelerate.KEYS
+            if key.required and key.name not in known and key.name != "compute_environment"
+        ]
+    if faults:
+        raise InputError("the answers have faults; nothing was written", faults=faults)
+    return known
+
+
+def _refuse_with(option: str, **others: str | None) -> None:
+    given = [name for name, value in others.items() if value]
+    if given:
+        raise UsageError(f"--{option} goes without --{given[0].replace('_', '-')}", fix="leave one of them out")
+
+
+def _would_choose(config: Config, settings: Settings) -> str:
+    try:
+        return f"image_uri is empty; today it means {images.newest(config, Records(settings.state).pushes()).uri}"
+    except NotFoundError as error:
+        return f"image_uri is empty, and nothing fits yet: {error.message}"
+
+
+def _facts(settings: Settings) -> Any:
+    pushes = Records(settings.state).pushes()
+    labels = _labels(settings)
+
+    def look(reference: str) -> Facts:
+        return images.facts(reference, pushes, labels)
+
+    return look
+
+
+def _labels(settings: Settings) -> Labels:
+    """Labels of images that the engine has; an engine that does not answer has none."""
+    from slipway.errors import EngineError, SlipwayError
+
+    def look(reference: str) -> Mapping[str, str] | None:
+        from slipway.engine.docker import Engine
+
+        try:
+            return dict(Engine.connect(settings.environment).image(reference)["Config"].get("Labels") or {})
+        except (EngineError, NotFoundError, SlipwayError):
+            return None
+
+    return look
+
+
+def _profiles() -> list[str]:
+    import boto3
+
+    return boto3.session.Session().available_profiles
