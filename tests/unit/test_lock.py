@@ -183,18 +183,18 @@ def test_writing_shows_what_came_went_and_moved(project: Path) -> None:
     assert lock.write(project, PART, new, new).lines == ()
 
 
-def test_the_hosts_settings_in_uvs_words() -> None:
+def test_the_hosts_settings_in_uvs_words(tmp_path: Path) -> None:
     host = PipSettings(
         index_url="https://me:word@index.example",
         extra_index_urls=("https://extra.example", "file:///here"),
-        find_links=("/w", "https://links.example"),
+        find_links=(str(tmp_path), "https://links.example"),
         cert="/ca.pem",
         trusted_hosts=("a", "b"),
     )
     assert lock.index_environment(host, "https://framework.example") == {
         "UV_DEFAULT_INDEX": "https://me:word@index.example",
         "UV_INDEX": "https://framework.example https://extra.example https://me:word@index.example file:///here",
-        "UV_FIND_LINKS": "/w,https://links.example",
+        "UV_FIND_LINKS": f"{tmp_path},https://links.example",
         "SSL_CERT_FILE": "/ca.pem",
         "UV_INSECURE_HOST": "a b",
     }
