@@ -138,7 +138,7 @@ def test_what_is_not_committed_is_dirty(repository: Repository, write: Write, na
 
 def test_a_stack_at_the_end_of_a_file_that_grew_is_dirty_not_unknown(repository: Repository, write: Write) -> None:
     added = SPEC[SPEC.index('  "1.1":') : SPEC.index("excluded:")].replace("1.1", "1.3")
-    write("buildspec/small.yml", SPEC.replace("excluded:", added + "excluded:"))
+    write("buildspec/small.yml", SPEC.replace("excluded:", "# words\n" * 40 + added + "excluded:"))
     lock_all(repository.project)
     assert repository.of("small-training-1.3.0-cpu-py311").commit.endswith("-dirty")
 
@@ -184,7 +184,21 @@ def test_a_repository_that_git_refuses_is_noticed(repository: Repository, monkey
 
 
 def test_a_persons_own_git_settings_are_no_matter(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A signature that nobody can check: git says so among the log's lines, where it is asked to show signatures.
+    commit = repository.git("cat-file", "commit", "HEAD").replace(
+        "\n\n", "\ngpgsig -----BEGIN SSH SIGNATURE-----\n x\n\n", 1
+    )
+    signed = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--stdin"],
+        cwd=repository.project,
+        input=commit + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    repository.git("reset", "--quiet", "--soft", signed)
     before = repository.of(NEWEST)
+    assert before.commit == signed
     (repository.project.parent / "config").write_text(
         "[log]\n\tshowSignature = true\n\tdecorate = full\n[color]\n\tui = always\n[status]\n\tshort = false\n"
     )
