@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +22,7 @@ from slipway.console import Console
 from slipway.engine import bake, rootfs, wheels
 from slipway.engine.bake import EXPORT, Step
 from slipway.engine.docker import Engine
-from slipway.errors import DiskError, SlipwayError, SpecError
+from slipway.errors import SlipwayError, SpecError
 from slipway.files import locked, naming_full_disk, same_file, sha256_bytes, write_whole
 from slipway.plan import Plan, Stage
 from slipway.records import Build, Records
@@ -72,7 +71,9 @@ def build(
     """Build every image of the plan and record it. Nothing is recorded when a step fails or Ctrl-C ends it."""
     builder = settings.text("builder")
     engine = Engine.connect(settings.environment, context=builder if bake.is_context(builder) else "")
-    _want_space(engine, settings)
+    disk = preflight.engine_disk(engine)
+    if disk is not None and not settings.text("builder"):
+        preflight.free_space(disk, settings.number("min-free-mb"), "invoke clean --cache")
     for base in plan.bases.values():
         if isinstance(base, Pulled):
             preflight.pulled_base(base)
@@ -273,20 +274,6 @@ def _write_log(image: Image, steps: list[Step], settings: Settings) -> Path:
         lines += step.log
     write_whole(path, "".join(f"{line}\n" for line in lines))
     return path
-
-
-def _want_space(engine: Engine, settings: Settings) -> None:
-    """Refuse to begin on a disk that is nearly full. Only a local engine's disk can be looked at."""
-    root = Path(str(engine.info().get("DockerRootDir") or ""))
-    if settings.text("builder") or not root.is_dir():
-        return
-    wanted = settings.number("min-free-mb")
-    free = shutil.disk_usage(root).free // 10**6
-    if free < wanted:
-        raise DiskError(
-            f"the engine's disk ({root}) has {free} MB free; a build wants {wanted} MB",
-            fix="free space (`invoke clean --cache`), or lower the setting min-free-mb",
-        )
 
 
 def _made(folder: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 from slipway import base, lock, preflight, process
 from slipway.engine import rootfs
 from slipway.engine.docker import Engine
-from slipway.errors import DiskError, EngineError, ProgramError, SlipwayError
+from slipway.errors import EngineError, ProgramError, SlipwayError
 from slipway.settings import Settings, pip_settings
 
 BUILDX = (0, 13)
@@ -90,14 +89,14 @@ def _store(engine: Engine, settings: Settings) -> str:
     if any("io.containerd.snapshotter" in str(value) for pair in status for value in pair):
         return "containerd image store"
     raise Doubt(
-        "the containerd image store is off: file times are not clamped, so equal inputs give unequal digests",
+        "the containerd image store is off: layers are compressed at each push, so a digest is known only afterwards",
         fix='set {"features": {"containerd-snapshotter": true}} in the engine\'s daemon.json and start it again',
     )
 
 
 def _engine_disk(engine: Engine, settings: Settings) -> str:
-    root = Path(str(engine.info().get("DockerRootDir") or ""))
-    if not root.is_dir():
+    root = preflight.engine_disk(engine)
+    if root is None:
         raise Doubt("the engine's disk cannot be seen from here", fix="look at its free space where the engine runs")
     return _free(root, settings.number("min-free-mb"), "invoke clean --cache")
 
@@ -110,10 +109,7 @@ def _state_disk(settings: Settings) -> str:
 
 
 def _free(folder: Path, wanted: int, command: str) -> str:
-    free = shutil.disk_usage(folder).free // 10**6
-    if free < wanted:
-        raise DiskError(f"{free} MB free on the disk of {folder}, {wanted} MB wanted", fix=f"free space, `{command}`")
-    return f"{free} MB free on the disk of {folder}"
+    return f"{preflight.free_space(folder, wanted, command)} MB free on the disk of {folder}"
 
 
 def _buildx() -> str:

@@ -141,6 +141,7 @@ def uv() -> str:
 
 def index_environment(pip: PipSettings, wheel_index: str) -> dict[str, str]:
     """The host's package settings in uv's words."""
+    folders = [place for place in pip.find_links if (path := wheels.local_path(place)) is None or path.is_dir()]
     here = [url for url in pip.extra_index_urls if url.startswith("file:")]
     extra = [wheel_index, *(url for url in pip.extra_index_urls if url not in here)]
     if here:
@@ -150,7 +151,7 @@ def index_environment(pip: PipSettings, wheel_index: str) -> dict[str, str]:
     found = {
         "UV_DEFAULT_INDEX": pip.index_url,
         "UV_INDEX": " ".join(url for url in extra if url),
-        "UV_FIND_LINKS": ",".join(pip.find_links),
+        "UV_FIND_LINKS": ",".join(folders),  # uv stops at a folder that is not there; pip only warns
         "SSL_CERT_FILE": pip.cert,
         "UV_INSECURE_HOST": " ".join(pip.trusted_hosts),
     }

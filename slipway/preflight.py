@@ -1,16 +1,33 @@
-"""What is looked at before a build begins, so that it does not stop half way: the base image that it pulls."""
+"""What is looked at before a build begins, so that it does not stop half way: free space, and a base that is pulled."""
 
 from __future__ import annotations
 
 import re
+import shutil
+from pathlib import Path
 
 from slipway import process
 from slipway.base import Pulled
-from slipway.errors import AuthError, NotFoundError, RegistryError, SlipwayError
+from slipway.engine.docker import Engine
+from slipway.errors import AuthError, DiskError, NotFoundError, RegistryError, SlipwayError
 from slipway.registry.model import ecr_region, login_command
 
 _REFUSED = re.compile(r"\b(401|403)\b|unauthori[sz]ed|denied|forbidden|authorization failed|no basic auth", re.I)
 _UNKNOWN = re.compile(r"not found|manifest unknown|name unknown|\b404\b", re.I)
+
+
+def free_space(folder: Path, wanted: int, command: str) -> int:
+    """The free MB on a folder's disk. Raises DiskError when they are fewer than `wanted`; `command` frees some."""
+    free = shutil.disk_usage(folder).free // 10**6
+    if free < wanted:
+        raise DiskError(f"{free} MB free on the disk of {folder}, {wanted} MB wanted", fix=f"free space, `{command}`")
+    return free
+
+
+def engine_disk(engine: Engine) -> Path | None:
+    """Where the engine keeps images, when that is on this machine."""
+    root = Path(str(engine.info().get("DockerRootDir") or ""))
+    return root if root.is_dir() else None
 
 
 def pulled_base(base: Pulled) -> None:
