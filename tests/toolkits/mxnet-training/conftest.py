@@ -14,8 +14,8 @@ SOURCE = ROOT / "toolkits" / "mxnet-training" / "src"
 sys.path.insert(0, str(SOURCE))
 sys.path.insert(0, str(ROOT))
 
-from tests.toolkits.training import conftest as base
-from tests.toolkits.training.conftest import job
+from tests.toolkits.training import conftest as base  # noqa: E402
+from tests.toolkits.training.conftest import job  # noqa: E402
 
 __all__ = ["job"]
 

@@ -144,6 +144,14 @@ def test_smdistributed_is_refused_with_what_to_use_instead(tf_job):
     assert "multi_worker_mirrored_strategy" in done.failure
 
 
+def test_model_parallel_is_refused_with_what_to_use_instead(tf_job):
+    tf_job.script("print('never')", mp_parameters='{"partitions": 2}')
+    done = tf_job.run()
+    assert done.code == 1
+    assert "smdistributed.modelparallel" in done.failure
+    assert "never" not in done.out
+
+
 def test_mpi_has_no_tf_config(tf_job):
     """mpirun is what is missing here, so the launcher was the one that was asked for."""
     tf_job.env["PATH"] = str(tf_job.base)

@@ -9,7 +9,7 @@ import json
 import os
 from typing import List, Optional
 
-from sagemaker_training import distribution, entry_point, environment, hosts, leader, params, runner, trainer
+from sagemaker_training import distribution, entry_point, environment, errors, hosts, leader, params, runner, trainer
 from sagemaker_training.environment import Environment
 from sagemaker_training.logs import logger
 
@@ -37,6 +37,7 @@ def main() -> None:
 
 def train(env: Environment, cmd_args: Optional[List[str]] = None) -> None:
     """Runs the job that an environment describes, with the launcher that it asks for."""
+    _refuse_model_parallel(env)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     members = env.distribution_hosts or env.hosts
     launchers = _launchers(env)
@@ -56,6 +57,15 @@ def train(env: Environment, cmd_args: Optional[List[str]] = None) -> None:
         leader.run_together(members, env.current_host, lambda: _run(env, cmd_args, runner_type))
     else:
         _run(env, cmd_args, runner_type)
+
+
+def _refuse_model_parallel(env: Environment) -> None:
+    if env.is_modelparallel_enabled:
+        raise errors.ClientError(
+            "The hyperparameter mp_parameters asks for smdistributed.modelparallel, which is proprietary and has no "
+            "version for this TensorFlow. Use tf.experimental.dtensor, or "
+            "distribution={'multi_worker_mirrored_strategy': {'enabled': True}}."
+        )
 
 
 def _launchers(env: Environment) -> List[str]:
