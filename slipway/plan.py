@@ -24,6 +24,8 @@ from slipway.errors import Fault, LockError, SpecError
 from slipway.spec import naming
 from slipway.spec.model import Image, Sources
 
+SSH = ("sshd.j2", "ssh_config.j2")  # what lets the hosts of a job reach each other, beside openssh-server
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
@@ -35,6 +37,7 @@ class Stage:
     platform: str
     parents: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
+    extras: tuple[str, ...] = ()  # templates that become files/
     lock: str = ""  # name of the lock part that becomes lock.txt
     toolkits: tuple[str, ...] = ()  # whose wheels become wheels/
     wheel_index: str = ""
@@ -193,6 +196,7 @@ def _stages(image: Image, base: Base) -> list[Stage]:
                     template="system.Dockerfile.j2",
                     parents={"parent": name},
                     values={"packages": list(image.system_packages), "scope": image.scope},
+                    extras=SSH if "openssh-server" in image.system_packages else (),
                     **where,
                 )
             )
@@ -217,6 +221,7 @@ def _hashed(stage: Stage, below: Mapping[str, Stage], sources: Sources) -> Stage
     data = {
         "template": sources.templates[stage.template],
         "macros": sources.templates.get("install.j2", ""),
+        "extras": [sources.templates[name] for name in stage.extras],
         "values": dict(stage.values),
         "platform": stage.platform,
         "parents": {name: below[parent].hash for name, parent in sorted(stage.parents.items())},

@@ -107,8 +107,12 @@ def _text(templates: Environment, name: str, **values: object) -> str:
 
 def _stage_files(stage: Stage, templates: Environment, sources: Sources) -> dict[str, str | bytes]:
     toolkits = _distributions(stage, sources)
-    text = _text(templates, stage.template, **stage.values, stage=stage.name, toolkits=toolkits, epoch=EPOCH)
-    files: dict[str, str | bytes] = {f"{stage.name}/Dockerfile": text.lstrip("\n")}
+    values = {**stage.values, "stage": stage.name, "toolkits": toolkits, "extras": stage.extras, "epoch": EPOCH}
+    files: dict[str, str | bytes] = {
+        f"{stage.name}/Dockerfile": _text(templates, stage.template, **values).lstrip("\n")
+    }
+    for name in stage.extras:
+        files[f"{stage.name}/files/{name.removesuffix('.j2')}"] = _text(templates, name)
     if stage.needs_host:
         files[f"{stage.name}/host.env"] = _default_host_settings(stage)
     if stage.lock:

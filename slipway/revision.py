@@ -68,7 +68,7 @@ def inputs(image: Image, plan: Plan) -> list[str]:
     """The files and folders of the project that decide an image, besides its lines of the buildspec file."""
     found = {RECIPE, "dockerfiles/install.j2"}
     for stage in plan.needed(image):
-        found.add(f"dockerfiles/{stage.template}")
+        found |= {f"dockerfiles/{name}" for name in (stage.template, *stage.extras)}
         found |= {f"toolkits/{name}" for name in stage.toolkits}
         if stage.lock:
             found.add(f"buildspec/locks/{stage.lock}.txt")
