@@ -142,6 +142,21 @@ def no_pip(job: Job) -> str:
     return str(job.base / "no_pip")
 
 
+def test_an_argument_that_begins_like_options_of_torchrun_is_the_scripts_own(torch_job):
+    torch_job.code("train.py", "import json, sys; print(json.dumps(sys.argv[1:]))")
+    argv = ["--master", "1", "2", "--", "--n"]
+    torch_job.hyperparameters(
+        {
+            "sagemaker_program": "train.py",
+            "sagemaker_torch_distributed_enabled": "true",
+            "sagemaker_slipway_argv": json.dumps(argv),
+        }
+    )
+    done = torch_job.run()
+    assert done.code == 0, done.err
+    assert json.loads(done.out) == argv
+
+
 def test_a_shell_script_is_refused(torch_job):
     torch_job.code("train.sh", "echo no")
     torch_job.hyperparameters({"sagemaker_program": "train.sh", "sagemaker_torch_distributed_enabled": "true"})

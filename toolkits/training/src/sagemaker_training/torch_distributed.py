@@ -81,7 +81,12 @@ class TorchDistributedRunner(runner.Runner):
 
     def _entry(self) -> List[str]:
         module = kinds.module_name(self.entry_point) if self.kind is Kind.PYTHON_PACKAGE else None
-        return ["-m", module, *self.args] if module else [self.entry_point, *self.args]
+        entry = ["-m", module] if module else [self.entry_point]
+        # torchrun would take a script's `--l` for the begin of several options of its own, and stop. Behind `--` it
+        # reads none; the script does not see the mark.
+        if not module and any(argument.startswith("--") for argument in self.args):
+            entry.insert(0, "--")
+        return [*entry, *self.args]
 
     def _torchrun(self) -> List[str]:
         prefix = ["neuron_parallel_compile"] if os.environ.get(NEURON_PARALLEL_COMPILE_ENV) == "1" else []
