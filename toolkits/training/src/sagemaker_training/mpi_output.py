@@ -18,7 +18,7 @@ from sagemaker_training import mpi_trust
 from sagemaker_training.relay import Relay, Sink, Stream, open_pipe
 
 _TAG = re.compile(rb"\[(?:[^\]\s]*@)?(\d+),(\d+)\]<std(out|err)>:")
-_GREETING = re.compile(rb"(\d{1,9}) (stdout|stderr|ended:(-?\d{1,3})) ([\w.-]{0,253})\n")
+_GREETING = re.compile(rb"(\d{1,9}) (stdout|stderr|ended:(-?\d{1,3}):(\d{1,12}\.\d{6})) ([\w.-]{0,253})\n")
 
 # A greeting comes at once; whoever does not send one is no rank.
 _GREETING_SECONDS = 10.0
@@ -56,8 +56,9 @@ class _Prefix:
 
 
 class Failed(NamedTuple):
-    """A rank that failed of its own accord. code: negative for a signal."""
+    """A rank that failed of its own accord. moment: seconds since 1970. code: negative for a signal."""
 
+    moment: float
     rank: int
     host: str
     code: int
@@ -141,17 +142,17 @@ class RankOutput:
                 connection.close()
                 continue
             if greeting[3] is not None:
-                self._hear_end(Failed(int(greeting[1]), greeting[4].decode(), int(greeting[3])))
+                self._hear_end(Failed(float(greeting[4]), int(greeting[1]), greeting[5].decode(), int(greeting[3])))
                 connection.close()
                 continue
-            rank, name, host = greeting[1], greeting[2].decode(), greeting[4]
+            rank, name, host = greeting[1], greeting[2].decode(), greeting[5]
             transform = _Prefix(_tag(b"1", rank, host, greeting[2]))
             self._streams[name].append(relay.add(connection.detach(), self._sinks[name], transform))
 
     def _hear_end(self, rank: Failed) -> None:
         # Ranks that mpirun ends because of another one get SIGTERM from it.
-        if self.failed is None and rank.code != -signal.SIGTERM:
-            self.failed = rank
+        if rank.code != -signal.SIGTERM:
+            self.failed = min(rank, self.failed or rank)
 
     def _is_trusted(self, address: str) -> bool:
         address = address.removeprefix("::ffff:")  # An IPv4 address on a socket for both families.

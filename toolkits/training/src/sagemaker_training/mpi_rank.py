@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -88,10 +89,10 @@ class Rank:
         connection.settimeout(None)
         return connection
 
-    def _report(self, code: int) -> None:
-        """Tells the first host how this rank failed: before the others, which fail for want of it, tell theirs."""
+    def _report(self, code: int, moment: float) -> None:
+        """Tells the first host how and when this rank failed: others fail soon after, for want of it."""
         with suppress(OSError):
-            _deliver([self._call(f"ended:{code}")])
+            _deliver([self._call(f"ended:{code}:{moment:.6f}")])
 
     def _relay(self, connections: Sequence[socket.socket]) -> int:
         sinks = [Sink(connection.fileno()) for connection in connections] or [Sink(1), Sink(2)]
@@ -103,7 +104,7 @@ class Rank:
         while process.poll() is None:
             relay.pump(patience)
         if process.returncode and connections:
-            self._report(process.returncode)
+            self._report(process.returncode, time.time())
         relay.drain(_LAST_LINES_SECONDS)
         for sink in sinks:
             if sink.midline:
