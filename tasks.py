@@ -5,7 +5,7 @@ from __future__ import annotations
 from invoke.context import Context
 from invoke.tasks import task
 
-from slipway.commands.options import CONFIG_KEYS, SELECTORS, configuring, selecting
+from slipway.commands.options import CONFIG_KEYS, SELECTORS, LaunchTask, configuring, selecting
 from slipway.spec.select import Selector
 
 _JSON = {"json": "print one JSON document"}
@@ -279,6 +279,58 @@ def config(
     from slipway.commands import clients
 
     clients.config(json, check, answers, output, force, keys)
+
+
+@task(
+    klass=LaunchTask,
+    positional=["config", "script"],
+    help={
+        "config": "an accelerate configuration for SageMaker",
+        "script": "the Python script; its own arguments come behind `--`",
+        "local": "run the job on this machine",
+        "dry_run": "only show the request, as JSON",
+        "detach": "start the job and leave it; prints its name",
+        "wait": "follow this job to its end, wherever it was started",
+        "emit": "print a program that starts the job instead: sdk2 | sdk3 | boto3",
+        "official": "where image_uri is empty, take AWS's newest Hugging Face image",
+        "ours": "the image is one of Slipway's, although nothing here says so",
+        "output": "with --local: folder of the results; default: .slipway/jobs/JOB",
+        **_JSON,
+    },
+)
+def launch(
+    c: Context,
+    config: str,
+    script: str,
+    local: bool = False,
+    dry_run: bool = False,
+    detach: bool = False,
+    wait: str = "",
+    emit: str = "",
+    official: bool = False,
+    ours: bool = False,
+    output: str = "",
+    json: bool = False,
+) -> None:
+    """Launch a training job as accelerate would: invoke launch CONFIG SCRIPT -- ARGUMENTS."""
+    from slipway.commands import launch as launching
+
+    launching.launch(
+        json,
+        launching.Options(
+            config=config,
+            script=script,
+            argv=launching.remainder(c.remainder),
+            local=local,
+            dry_run=dry_run,
+            detach=detach,
+            wait=wait,
+            emit=emit,
+            output=output,
+            official=official,
+            ours=ours,
+        ),
+    )
 
 
 @task(help=_JSON)

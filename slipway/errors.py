@@ -120,6 +120,11 @@ class NotFoundError(SlipwayError):
     meaning = "what was looked up is not on record: no such image, push or release"
 
 
+class ServiceError(SlipwayError):
+    exit_code = 17
+    meaning = "an AWS service other than a registry did not answer, or refused"
+
+
 class Interrupted(SlipwayError):
     exit_code = 130
     meaning = "stopped by Ctrl-C; what was begun is cleared away"

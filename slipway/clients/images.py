@@ -47,9 +47,12 @@ class Facts:
 
 
 def facts(reference: str, pushes: Sequence[Push], labels: Labels = lambda reference: None) -> Facts:
-    """What a reference says, what was recorded when it was pushed, and what the image's labels say."""
+    """What a reference says, what was recorded when it was pushed, and what the image's labels say.
+
+    An image is ours by its record, by its label, or by its whole tag: AWS, whose grammar it is, builds none on Debian.
+    """
     found = _from_name(reference)
-    pushed = next((push for push in pushes if reference in _names(push)), None)
+    pushed = next((push for push in pushes if reference in names(push)), None)
     if pushed is not None:
         tagged = _from_name(pushed.uri)
         found = replace(tagged, reference=reference, ours=True, region=found.region)
@@ -149,6 +152,7 @@ def _from_name(reference: str) -> Facts:
     repository, cell = _REPOSITORY.fullmatch(path), _TAG.fullmatch(tag)
     return Facts(
         reference=reference,
+        ours=bool(repository and cell and re.search(r"-debian\d+(-arm64)?(-v\d+|-dev)?$", tag)),
         region=ecr["region"] if ecr else "",
         framework=repository["framework"] if repository else "",
         scope=repository["scope"] if repository else "",
@@ -160,7 +164,7 @@ def _from_name(reference: str) -> Facts:
     )
 
 
-def _names(push: Push) -> set[str]:
+def names(push: Push) -> set[str]:
     """Every name under which a push can be pulled. Aliases move, but to images of ours alone."""
     repository = f"{push.registry}/{push.repository}"
     digests = {f"{name}@{push.manifest_digest}" for name in (repository, push.uri)}

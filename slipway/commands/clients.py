@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.clients import accelerate, config_check, images, questions
 from slipway.clients.accelerate import Config
+from slipway.clients.config_check import Checked
 from slipway.commands.guard import command
 from slipway.console import Console
 from slipway.errors import Fault, InputError, NotFoundError, UsageError
@@ -37,18 +38,24 @@ def config(json: bool, check: str, answers: str, output: str, force: bool, flags
         _write(questions.config(known), target, settings, console)
 
 
-def _check(path: Path, settings: Settings, console: Console) -> None:
-    checked = config_check.check(path, facts=_facts(settings), profiles=_profiles())
-    for warning in checked.warnings:
+def checked(path: Path, settings: Settings, console: Console, *, local: bool = False) -> Checked:
+    """A configuration without fault, its warnings told. Raises InputError with the faults of all its files."""
+    found = config_check.check(path, local=local, facts=_facts(settings), profiles=_profiles())
+    for warning in found.warnings:
         console.warn(str(warning))
-    checked.require()
-    oldest, newest = accelerate.read_by(checked.config)
+    found.require()
+    return found
+
+
+def _check(path: Path, settings: Settings, console: Console) -> None:
+    found = checked(path, settings, console)
+    oldest, newest = accelerate.read_by(found.config)
     console.say(f"{path}: no faults; accelerate {oldest} to {newest} can launch it as well")
     console.result(
         {
             "file": str(path),
             "faults": [],
-            "warnings": [asdict(warning) for warning in checked.warnings],
+            "warnings": [asdict(warning) for warning in found.warnings],
             "accelerate": {"oldest": oldest, "newest": newest},
         }
     )
@@ -59,18 +66,18 @@ def _write(made: Config, target: Path, settings: Settings, console: Console) -> 
     from slipway.files import write_whole
 
     content = accelerate.text(made, target.suffix)
-    checked = config_check.check(target, text=content, facts=_facts(settings), profiles=_profiles())
-    later = [fault for fault in checked.faults if "does not exist" in fault.what and "_file:" in fault.what]
-    faults = [fault for fault in checked.faults if fault not in later]
+    found = config_check.check(target, text=content, facts=_facts(settings), profiles=_profiles())
+    later = [fault for fault in found.faults if "does not exist" in fault.what and "_file:" in fault.what]
+    faults = [fault for fault in found.faults if fault not in later]
     if faults:
         raise InputError(f"{target} was not written: it would have faults", faults=faults)
     write_whole(target, content)
-    for warning in (*checked.warnings, *later):
+    for warning in (*found.warnings, *later):
         console.warn(str(warning))
     if made.image_uri is None:
         console.note(_would_choose(made, settings))
     console.say(f"wrote {target}; check it at any time with `invoke config --check {target}`")
-    console.result({"file": str(target), "warnings": [asdict(warning) for warning in (*checked.warnings, *later)]})
+    console.result({"file": str(target), "warnings": [asdict(warning) for warning in (*found.warnings, *later)]})
 
 
 def _known(answers: str, flags: Mapping[str, str | None]) -> dict[str, Any]:
@@ -116,16 +123,15 @@ def _would_choose(config: Config, settings: Settings) -> str:
 
 
 def _facts(settings: Settings) -> Any:
-    pushes = Records(settings.state).pushes()
-    labels = _labels(settings)
+    pushes, look_at = Records(settings.state).pushes(), labels(settings)
 
     def look(reference: str) -> Facts:
-        return images.facts(reference, pushes, labels)
+        return images.facts(reference, pushes, look_at)
 
     return look
 
 
-def _labels(settings: Settings) -> Labels:
+def labels(settings: Settings) -> Labels:
     """Labels of images that the engine has; an engine that does not answer has none."""
     from slipway.errors import EngineError, SlipwayError
 

@@ -7,6 +7,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from invoke.parser.argument import Argument
+from invoke.tasks import Task
+
 from slipway.spec.select import Selector
 
 SELECTORS = {
@@ -59,6 +62,32 @@ def configuring(body: Callable[..., None]) -> Callable[..., None]:
 
     task.__signature__ = inspect.Signature([context, *rest, *flags])  # type: ignore[attr-defined]
     return task
+
+
+class _Waivable(Argument):
+    """A positional argument that need not be given once a certain other one is."""
+
+    def __init__(self, given: Argument, other: Argument) -> None:
+        vars(self).update(vars(given))
+        self._other = other
+
+    @property
+    def value(self) -> Any:
+        found = super().value
+        return "" if found is None and self._other.got_value else found
+
+    @value.setter
+    def value(self, arg: str) -> None:
+        self.set_value(arg, cast=True)
+
+
+class LaunchTask(Task[Callable[..., None]]):
+    """A task whose positional arguments need not be given together with --wait."""
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
+        arguments = super().get_arguments(ignore_unknown_help)
+        wait = next(argument for argument in arguments if argument.name == "wait")
+        return [_Waivable(each, wait) if each.positional else each for each in arguments]
 
 
 def selecting(body: Callable[..., None]) -> Callable[..., None]:

@@ -41,7 +41,7 @@ class Options:
 
 
 def run(json: bool, options: Options) -> None:
-    with command(json) as (settings, console), _ending_as_ctrl_c():
+    with command(json) as (settings, console), ending_as_ctrl_c():
         engine = Engine.connect(settings.environment)
         job = _job(options, settings, console)
         job = dataclasses.replace(job, image=_reference(options.image, Records(settings.state), engine))
@@ -51,15 +51,15 @@ def run(json: bool, options: Options) -> None:
                 job,
                 engine,
                 output,
-                on_line=_printer(console, job.hosts),
+                on_line=printer(console, job.hosts),
                 s3_endpoint=settings.aws_endpoint("s3"),
             )
         except JobInterrupted as stopped:
-            _show(stopped.result, console)
+            show(stopped.result, console)
             raise
-        _show(result, console)
+        show(result, console)
         if result.status != "Completed":
-            raise _job_error(result)
+            raise job_error(result)
 
 
 def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
@@ -137,20 +137,20 @@ def _reference(image: str, records: Records, engine: Engine) -> str:
     return reference
 
 
-def _printer(console: Console, hosts: int) -> Callable[[LogLine], None]:
+def printer(console: Console, hosts: int) -> Callable[[LogLine], None]:
     """Log lines are progress, not the answer, and go where progress goes."""
     if hosts == 1:
         return lambda line: console.note(line.text)
     return lambda line: console.note(f"[{line.host}] {line.text}")
 
 
-def _show(result: TrainingResult, console: Console) -> None:
+def show(result: TrainingResult, console: Console) -> None:
     for problem in result.problems:
         console.warn(str(problem))
     for note in result.notes:
         console.warn(note)
     rows = [
-        (each.name, *(_number(value) for value in (each.last, each.min, each.max)), each.count)
+        (each.name, *(number(value) for value in (each.last, each.min, each.max)), each.count)
         for each in result.metrics
     ]
     if rows:
@@ -162,23 +162,23 @@ def _show(result: TrainingResult, console: Console) -> None:
         *(("log", host.log) for host in result.hosts),
     ):
         console.say(f"{what}: {path if path is not None else 'none'}")
-    console.result(_plain(dataclasses.asdict(result)))
+    console.result(plain(dataclasses.asdict(result)))
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """JSON has no number that is not finite."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _job_error(result: TrainingResult) -> JobError:
+def job_error(result: TrainingResult) -> JobError:
     logs = ", ".join(str(host.log) for host in result.hosts)
     if result.status == "Stopped":
         return JobError(
@@ -190,7 +190,7 @@ def _job_error(result: TrainingResult) -> JobError:
 
 
 @contextlib.contextmanager
-def _ending_as_ctrl_c() -> Iterator[None]:
+def ending_as_ctrl_c() -> Iterator[None]:
     """SIGTERM, as CI systems send it, and SIGHUP of a closed terminal stop the job just as Ctrl-C does."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:

@@ -23,6 +23,7 @@ RELEASED = {
     "JobError": 14,
     "ProgramError": 15,
     "NotFoundError": 16,
+    "ServiceError": 17,
     "Interrupted": 130,
 }
 

@@ -45,7 +45,13 @@ def test_an_image_is_ours_by_its_push_under_every_name_of_it() -> None:
     for name in names:
         found = images.facts(name, [push])
         assert (found.ours, found.version, found.reference) == (True, "2.13.0", name)
-    assert not images.facts(OURS.replace("-v1", "-v9"), [push]).ours
+    assert not images.facts(OURS.replace("-debian12-v1", "-ubuntu24.04"), [push]).ours
+
+
+@pytest.mark.parametrize("end", ["-debian12", "-debian12-v3", "-debian13-arm64-v1", "-debian12-dev"])
+def test_an_image_is_ours_by_its_whole_tag(end: str) -> None:
+    assert images.facts(f"host/team/pytorch-training:2.13.0-cpu-py311{end}", ()).ours
+    assert not images.facts(f"host/team/pytorch:2.13.0-cpu-py311{end}", ()).ours
 
 
 def test_an_image_is_ours_by_its_label() -> None:
