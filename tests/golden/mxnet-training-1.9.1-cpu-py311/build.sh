@@ -18,6 +18,6 @@ if [ ! -f base-debian12/rootfs-bbcd2c8c2b48.tar ]; then
     mv base-debian12/rootfs-bbcd2c8c2b48.tar.part base-debian12/rootfs-bbcd2c8c2b48.tar
 fi
 rm -f mxnet-training-1.9.1-cpu-py311/wheels/*.whl
-SOURCE_DATE_EPOCH=1700000000 python3 -m pip wheel --quiet --no-deps --wheel-dir mxnet-training-1.9.1-cpu-py311/wheels ./toolkits/training
+SOURCE_DATE_EPOCH=1700000000 python3 -m pip wheel --quiet --no-deps --wheel-dir mxnet-training-1.9.1-cpu-py311/wheels ./toolkits/training ./toolkits/mxnet-training
 # Stages between are kept in the builder's cache, not loaded into the engine as images of their own.
 exec env BUILDX_NO_DEFAULT_LOAD=1 docker buildx bake --file docker-bake.json --provenance=false "$@"
