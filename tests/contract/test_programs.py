@@ -39,3 +39,10 @@ def test_programs_train(looked: Inspection) -> None:
 def test_programs_packages(looked: Inspection) -> None:
     code, said = looked.facts["pip_check"]
     assert code == 0, said.strip()
+
+
+def test_programs_framework(looked: Inspection) -> None:
+    problems = [
+        f"import {name} fails:\n{said.strip()}" for name, (code, said) in looked.facts["imports"].items() if code
+    ]
+    assert not problems, "\n".join(problems)

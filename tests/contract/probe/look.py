@@ -1,6 +1,7 @@
 """Looks at an image from inside, as root: packages, versions, files. Prints one line of JSON. Standard library only."""
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -29,6 +30,8 @@ STRAY = re.compile(
     r".*(\.(whl|deb|orig|rej|swp|bak|pyc\.\d+)|~)|core(\.\d+)?|\.coverage|\.DS_Store|Dockerfile|\.dockerignore"
 )
 
+FRAMEWORKS = ("torch", "tensorflow", "mxnet")
+
 
 def main():
     packages = {
@@ -44,11 +47,17 @@ def main():
         "os": os_release(),
         "packages": packages,
         "pip_check": checked,
+        "imports": {name: run([sys.executable, "-c", "import " + name]) for name in FRAMEWORKS if found(name)},
         "train": executable(shutil.which("train")),
         "leftovers": leftovers,
         "secrets": secrets,
     }
     print("facts\t" + json.dumps(facts), flush=True)
+
+
+def found(name):
+    """Whether a package of this name is there to import, without importing it."""
+    return importlib.util.find_spec(name) is not None
 
 
 def run(command, **options):

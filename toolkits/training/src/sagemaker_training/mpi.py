@@ -35,6 +35,7 @@ from sagemaker_training import (
 )
 from sagemaker_training.environment import Environment
 from sagemaker_training.kinds import Kind
+from sagemaker_training.logs import logger
 from sagemaker_training.mpi_link import Link
 from sagemaker_training.mpi_rank import ENVIRONMENT_FILE
 from sagemaker_training.mpi_ranks import MPIRUN_FILE, LocalRanks
@@ -42,6 +43,9 @@ from sagemaker_training.mpi_ranks import MPIRUN_FILE, LocalRanks
 # How long the word of a lost host may come after mpirun or a rank noticed it.
 _NEWS_SECONDS = 3.0
 _NEWS_BESIDE_RANK_SECONDS = 0.5
+
+# mpirun ends all ranks when one fails, and then itself. It may hang over that.
+_HANG_SECONDS = 45.0
 
 # How often ranks that start after a stop are looked for.
 _ROUND_SECONDS = 1.0
@@ -66,6 +70,7 @@ class MPIRunner(runner.Runner):
         self._link: Optional[Link] = None
         self._ranks = LocalRanks(mpi_ssh.FOLDER)
         self._version = 0
+        self._ending = False
 
     # What is run
 
@@ -186,7 +191,7 @@ class MPIRunner(runner.Runner):
         over = threading.Event()
         if self._link is not None:
             self._link.on_loss(lambda: self._ranks.end_run(over))
-        with mpi_output.RankOutput(self.hosts, self._pass_on_stop) as output:
+        with mpi_output.RankOutput(self.hosts, lambda failed: self._look_after(failed, over)) as output:
             try:
                 outcome = process.run(
                     self._shielded(self._mpirun(ssh_config, self._rank_command(output.port))),
@@ -199,9 +204,14 @@ class MPIRunner(runner.Runner):
                 over.set()
         return self._judge(outcome, output)
 
-    def _pass_on_stop(self) -> None:
+    def _look_after(self, seconds_since_failure: float, over: threading.Event) -> None:
+        """What the platform's stop, and a rank's failure that mpirun does not act upon, ask for while it runs."""
         if process.stop_requested() is not None:
             self._ranks.stop()
+        elif seconds_since_failure > _HANG_SECONDS and not self._ending:
+            self._ending = True
+            logger.error("mpirun has not ended %g s after a rank failed: ending it", _HANG_SECONDS)
+            threading.Thread(target=self._ranks.end_run, args=(over,), daemon=True).start()
 
     def _wait_for_hosts(self) -> Optional[str]:
         """Waits until every other host serves ssh. Returns what happened to one that was lost meanwhile."""
@@ -231,7 +241,7 @@ class MPIRunner(runner.Runner):
         outcome = outcome._replace(argv=tuple(self.command()), stdout="", stderr=text)
         if not outcome.returncode or outcome.stopped is not None:
             return outcome
-        failed = output.failed
+        failed = output.failed(own)
         if self._link is not None:
             lost = self._link.wait(_NEWS_BESIDE_RANK_SECONDS if failed else _NEWS_SECONDS)
             if lost is not None:

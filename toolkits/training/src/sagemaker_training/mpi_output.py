@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import threading
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Type
@@ -19,6 +20,8 @@ from sagemaker_training.relay import Relay, Sink, Stream, open_pipe
 
 _TAG = re.compile(rb"\[(?:[^\]\s]*@)?(\d+),(\d+)\]<std(out|err)>:")
 _GREETING = re.compile(rb"(\d{1,9}) (stdout|stderr|ended:(-?\d{1,3}):(\d{1,12}\.\d{6})) ([\w.-]{0,253})\n")
+
+_SOCKET_CLOSED = re.compile(r"An error occurred in Socket closed.{0,400}?reported by process \[\d+,(\d+)\]", re.DOTALL)
 
 # A greeting comes at once; whoever does not send one is no rank.
 _GREETING_SECONDS = 10.0
@@ -81,11 +84,11 @@ class _Connections(Relay):
 class RankOutput:
     """Listens for the ranks and merges their lines into one pipe for each stream.
 
-    hosts: who may connect. on_round: called about twice a second, in the thread that runs inside of this context.
-    failed: the rank that failed first, where one did.
+    hosts: who may connect. on_round: called about twice a second, in the thread that runs inside of this context,
+    with the seconds since a rank failed (0 while none did).
     """
 
-    def __init__(self, hosts: Sequence[str], on_round: Callable[[], None]) -> None:
+    def __init__(self, hosts: Sequence[str], on_round: Callable[[float], None]) -> None:
         self._hosts, self._on_round = list(hosts), on_round
         self._trusted: Set[str] = set()
         self._listener = _listen()
@@ -93,7 +96,8 @@ class RankOutput:
         self._pipes = {name: open_pipe() for name in ("stdout", "stderr")}
         self._sinks = {name: Sink(writer) for name, (_, writer) in self._pipes.items()}
         self._streams: Dict[str, List[Stream]] = {"stdout": [], "stderr": []}
-        self.failed: Optional[Failed] = None
+        self._failed: List[Failed] = []
+        self._failed_at = 0.0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ranks", daemon=True)
 
@@ -108,6 +112,14 @@ class RankOutput:
     def tail(self, stream: str) -> str:
         """The last lines of the ranks, one rank after the other."""
         return "".join(made.tail.text() for made in self._streams[stream])
+
+    def failed(self, own: str) -> Optional[Failed]:
+        """The rank that failed first, where one did; own: what mpirun itself wrote.
+
+        Ranks that lost their connection to it fail almost at once. Open MPI 5 says of them that a socket was closed.
+        """
+        followed = {int(rank) for rank in _SOCKET_CLOSED.findall(own)}
+        return min(self._failed, key=lambda rank: (rank.rank in followed, rank.moment), default=None)
 
     def __enter__(self) -> RankOutput:
         self._thread.start()
@@ -129,7 +141,7 @@ class RankOutput:
         while not self._over.is_set():
             relay.pump(_ROUND_SECONDS)
             self._accept(relay)
-            self._on_round()
+            self._on_round(time.monotonic() - self._failed_at if self._failed else 0.0)
 
     def _accept(self, relay: Relay) -> None:
         while True:
@@ -152,7 +164,8 @@ class RankOutput:
     def _hear_end(self, rank: Failed) -> None:
         # Ranks that mpirun ends because of another one get SIGTERM from it.
         if rank.code != -signal.SIGTERM:
-            self.failed = min(rank, self.failed or rank)
+            self._failed_at = self._failed_at or time.monotonic()
+            self._failed.append(rank)
 
     def _is_trusted(self, address: str) -> bool:
         address = address.removeprefix("::ffff:")  # An IPv4 address on a socket for both families.

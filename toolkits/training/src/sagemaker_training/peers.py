@@ -33,12 +33,15 @@ _LONGEST_MESSAGE = 8192
 
 
 class _Peer:
-    """A connection to another host. host: empty until it has said who it is."""
+    """A connection to another host. host: empty until it has said who it is.
 
-    def __init__(self, connection: socket.socket, host: str = "") -> None:
+    So a connection that the leader's kernel took, but the leader itself never saw, counts for nothing.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(BEAT_SECONDS)
         self.connection = connection
-        self.host = host
+        self.host = ""
         self.heard = time.monotonic()
         self.left = False
         self._rest = b""
@@ -109,12 +112,12 @@ class Watch:
         threading.Thread(target=self._run, name="peers", daemon=True).start()
 
     def on_loss(self, callback: Callable[[], None]) -> None:
-        """Calls back, in the watching thread, when a host is lost; at once where one is already."""
+        """Calls back, in another thread than this one, when a host is lost; at once where one is already."""
         with self._lock:
             self._callback = callback
             lost = self._lost
         if lost is not None:
-            callback()
+            threading.Thread(target=callback, name="peers-loss", daemon=True).start()
 
     def leave(self, code: int, cause: str = "") -> None:
         """Says goodbye: the others hear the exit code and its cause, and end too unless it is 0."""
@@ -145,20 +148,18 @@ class Watch:
             self._look_for_silence()
 
     def _connect(self) -> None:
-        leader = self._hosts[0]
         try:
-            connection = socket.create_connection((leader, self._port), timeout=BEAT_SECONDS)
+            connection = socket.create_connection((self._hosts[0], self._port), timeout=BEAT_SECONDS)
         except OSError:
             self._over.wait(_RETRY_SECONDS)
             return
-        peer = self._add(connection, leader)
+        peer = self._add(connection)
         with self._lock:
             peer.send(json.dumps({"host": self._current}).encode())
             self._part(peer)
-        self._joined.add(leader)
 
-    def _add(self, connection: socket.socket, host: str = "") -> _Peer:
-        peer = _Peer(connection, host)
+    def _add(self, connection: socket.socket) -> _Peer:
+        peer = _Peer(connection)
         with self._lock:
             self._peers[connection] = peer
         self._selector.register(connection, selectors.EVENT_READ)
@@ -186,11 +187,13 @@ class Watch:
                 return
             peer.host = message["host"]
             with self._lock:
-                if self._lost is not None:
-                    peer.send(_lost(self._lost))
-                self._part(peer)
+                if self._leads:
+                    peer.send(json.dumps({"host": self._current}).encode())
+                    if self._lost is not None:
+                        peer.send(_lost(self._lost))
+                    self._part(peer)
             self._joined.add(peer.host)
-            if not self.absent():
+            if self._leads and not self.absent():
                 logger.info("all %d hosts of the run have reported", len(self._hosts))
         elif "lost" in message:
             self._lose(str(message["lost"]))
