@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -13,14 +14,23 @@ SOURCE = ROOT / "toolkits" / "pytorch-training" / "src"
 
 sys.path[:0] = [str(ROOT), str(SOURCE)]
 
-from tests.toolkits.training import conftest as base
-from tests.toolkits.training.conftest import job
+BASE_CONFTEST = ROOT / "tests/toolkits/training/conftest.py"
+
+
+def base_conftest():
+    """The base toolkit's conftest: pytest's own copy where it has one, since a second would move the base folder."""
+    loaded = [module for module in sys.modules.values() if getattr(module, "__file__", "") == str(BASE_CONFTEST)]
+    return loaded[0] if loaded else importlib.import_module("tests.toolkits.training.conftest")
+
+
+base = base_conftest()
+job = base.job
 
 STAND_INS = ROOT / "tests/toolkits/training/stand_ins"
 
 
 @pytest.fixture
-def torch_job(job: base.Job) -> base.Job:
+def torch_job(job):
     """A job in an image of PyTorch."""
     job.env["PYTHONPATH"] = os.pathsep.join(map(str, (STAND_INS, SOURCE, base.SOURCE)))
     job.env["SAGEMAKER_TRAINING_MODULE"] = "sagemaker_pytorch_container.training:main"
@@ -28,7 +38,7 @@ def torch_job(job: base.Job) -> base.Job:
 
 
 @pytest.fixture
-def installed(job: base.Job):
+def installed(job):
     """Installs a made-up package for the job: its folder comes first on the job's search path."""
     folder = job.base / "installed"
 

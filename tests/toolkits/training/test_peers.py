@@ -107,9 +107,12 @@ def test_the_callback_comes_even_when_set_late(watches):
     first, second, _ = watches()
     second.leave(1)
     assert first.wait(LIMIT)
+    callers = []
     called = threading.Event()
-    first.on_loss(called.set)
-    assert called.is_set()
+    first.on_loss(lambda: (callers.append(threading.current_thread()), called.set()))
+    assert called.wait(LIMIT)
+    # It waits for processes that this thread is about to start.
+    assert callers != [threading.current_thread()]
 
 
 def test_the_first_loss_counts(watches):
@@ -158,3 +161,27 @@ def test_a_port_that_is_taken_is_said(caplog):
     with socket.create_server(("", port)), caplog.at_level(logging.WARNING):
         peers.Watch(HOSTS[:2], HOSTS[0], port).start()
     assert f"port {port} cannot be used" in caplog.text
+
+
+def test_a_leader_without_address_is_tried_again(monkeypatch):
+    """Its name may lag behind. And no thread looks names up: the resolver reads what the main thread writes."""
+    port = free_port()
+    leader = peers.Watch(HOSTS[:2], HOSTS[0], port)
+    leader.start()
+    other = peers.Watch(HOSTS[:2], HOSTS[1], port)
+    look_up = socket.getaddrinfo
+    asked = []
+
+    def late(*arguments, **options):
+        asked.append(threading.current_thread())
+        if len(asked) == 1:
+            raise socket.gaierror("not yet")
+        return look_up(*arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", late)
+    for _ in range(3):
+        other.start()
+    until(lambda: not leader.absent())
+    assert asked == [threading.current_thread()] * 2
+    for watch in (leader, other):
+        watch.leave(0)

@@ -408,7 +408,7 @@ def test_the_failure_of_another_host_ends_this_one_with_its_cause(tmp_path, fail
     pair = Pair(tmp_path, WAIT)
     for job in pair.jobs:
         job.env["FAILS"] = str(fails)
-    running = pair.start()
+    running = [job.start() for job in pair.jobs]
     done = [job.finish(process) for job, process in zip(pair.jobs, running)]
     assert done[fails].failure.startswith("ValueError: bad batch\n")
     assert done[stays].code == 1

@@ -73,6 +73,8 @@ class Watch:
     def __init__(self, hosts: Sequence[str], current: str, port: int) -> None:
         self._hosts, self._current, self._port = list(hosts), current, port
         self._leads = current == hosts[0]
+        self._started = False
+        self._leader: List[Any] = []
         self._selector = selectors.DefaultSelector()
         self._peers: Dict[socket.socket, _Peer] = {}
         self._joined: Set[str] = set()
@@ -101,14 +103,28 @@ class Watch:
         return [host for host in expected if host not in self._joined]
 
     def start(self) -> None:
-        """Starts watching in a thread of its own. Where the port is taken the run goes on unwatched, with a warning."""
+        """Starts watching in a thread of its own; harmless when repeated.
+
+        While the leader has no address yet nothing is started: call it again when it has one. Where the port is taken
+        the run goes on unwatched, with a warning.
+        """
+        if self._started:
+            return
+        # Names are looked up here and never in the thread: the resolver reads the environment of the process, which
+        # this thread still writes to, and the C library lets the two meet in a crash.
         if self._leads:
+            self._started = True
             try:
-                listener = _listen(self._port)
+                self._selector.register(_listen(self._port), selectors.EVENT_READ)
             except OSError as error:
                 logger.warning("port %d cannot be used (%s): a lost host is noticed late", self._port, error)
                 return
-            self._selector.register(listener, selectors.EVENT_READ)
+        else:
+            try:
+                self._leader = socket.getaddrinfo(self._hosts[0], self._port, type=socket.SOCK_STREAM)
+            except OSError:
+                return
+        self._started = True
         threading.Thread(target=self._run, name="peers", daemon=True).start()
 
     def on_loss(self, callback: Callable[[], None]) -> None:
@@ -148,9 +164,8 @@ class Watch:
             self._look_for_silence()
 
     def _connect(self) -> None:
-        try:
-            connection = socket.create_connection((self._hosts[0], self._port), timeout=BEAT_SECONDS)
-        except OSError:
+        connection = _connect(self._leader)
+        if connection is None:
             self._over.wait(_RETRY_SECONDS)
             return
         peer = self._add(connection)
@@ -254,6 +269,20 @@ class Watch:
 
 def _lost(what: str) -> bytes:
     return json.dumps({"lost": what}).encode()
+
+
+def _connect(addresses: Sequence[Any]) -> Optional[socket.socket]:
+    """A connection to the first address that takes one."""
+    for family, kind, protocol, _, address in addresses:
+        connection = socket.socket(family, kind, protocol)
+        connection.settimeout(BEAT_SECONDS)
+        try:
+            connection.connect(address)
+        except OSError:
+            connection.close()
+        else:
+            return connection
+    return None
 
 
 def _listen(port: int) -> socket.socket:

@@ -144,10 +144,13 @@ class TorchDistributedRunner(runner.Runner):
         return self._judge(command, outcome)
 
     def _start_watch(self) -> None:
-        if self._watch is None and len(self.hosts) > 1:
+        """Starts it as soon as possible, so that a host that is lost while others install things is noticed too."""
+        if len(self.hosts) == 1:
+            return
+        if self._watch is None:
             # Next to torchrun's own port.
             self._watch = Watch(self.hosts, self.job.current_host, self._port() + 1)
-            self._watch.start()
+        self._watch.start()
 
     def _judge(self, command: Sequence[str], outcome: process.Outcome) -> process.Outcome:
         """The outcome with the exit code and the words of what failed first; the other hosts are told."""
