@@ -107,9 +107,12 @@ def _text(templates: Environment, name: str, **values: object) -> str:
 
 def _stage_files(stage: Stage, templates: Environment, sources: Sources) -> dict[str, str | bytes]:
     toolkits = _distributions(stage, sources)
-    values = {**stage.values, "stage": stage.name, "toolkits": toolkits, "extras": stage.extras, "epoch": EPOCH}
+    setups = [module for name in stage.toolkits if (module := _setup(sources.toolkits[name]["pyproject.toml"]))]
+    values = {**stage.values, "toolkits": toolkits, "setups": setups, "extras": stage.extras}
     files: dict[str, str | bytes] = {
-        f"{stage.name}/Dockerfile": _text(templates, stage.template, **values).lstrip("\n")
+        f"{stage.name}/Dockerfile": _text(templates, stage.template, **values, stage=stage.name, epoch=EPOCH).lstrip(
+            "\n"
+        )
     }
     for name in stage.extras:
         files[f"{stage.name}/files/{name.removesuffix('.j2')}"] = _text(templates, name)
@@ -186,6 +189,12 @@ def _build_script(plan: Plan, templates: Environment) -> str:
 
 def _distributions(stage: Stage, sources: Sources) -> list[str]:
     return [distribution(name, sources.toolkits[name].get("pyproject.toml")) for name in stage.toolkits]
+
+
+def _setup(pyproject: bytes) -> str:
+    """The module that a toolkit wants to be run once where it is installed: `setup` of its `[tool.slipway]`."""
+    match = re.search(r'^\[tool\.slipway\]$.*?^setup = "([\w.]+)"$', pyproject.decode(), re.MULTILINE | re.DOTALL)
+    return match[1] if match else ""
 
 
 def write(rendering: Rendering, folder: Path) -> None:
