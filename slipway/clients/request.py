@@ -46,7 +46,9 @@ class Launch:
         source = str(self.given["source_dir"])
         if source.startswith("s3://"):
             return source
-        base = self.given.get("code_location") or f"s3://{self.bucket}"
+        # As SDK v2: without code_location in the results' bucket, at its top.
+        results = "/".join(self.output.split("/")[:3])
+        base = str(self.given.get("code_location") or results)
         return f"{base.rstrip('/')}/{self.name}/source/sourcedir.tar.gz"
 
     @property

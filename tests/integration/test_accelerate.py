@@ -1,135 +1,208 @@
-"""DATA_PARALLEL of accelerate: the real one, from PyPI, in an image that has no proprietary library."""
+"""The real accelerate: it loads what we write, and what it sends is what we send.
+
+0.33.0 is the newest that can launch a configuration with NO, 1.9.0 the newest that can launch one with DATA_PARALLEL.
+"""
 
 from __future__ import annotations
 
 import json
-import sys
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+import yaml
 
 from slipway import process
-from slipway.engine.docker import ContainerSpec, Engine
+from slipway.clients import accelerate, arguments, config_check, launch, request
+from slipway.clients.accelerate import Config
 
-from .training_hosts import Cluster, build_image, torch_image
+from .clients import sdk
 
 pytestmark = pytest.mark.integration
 
-# What accelerate's own client asks the service for, given its config file.
-CLIENT = """\
-import json, sys
-from accelerate.commands.config.config_args import SageMakerConfig
-from accelerate.commands.launch import launch_command_parser
-from accelerate.utils.launch import prepare_sagemager_args_inputs
-arguments = launch_command_parser().parse_args(
-    ["--aws_access_key_id=none", "--aws_secret_access_key=none", "--mixed_precision=no", "train.py", "--steps", "6"]
-)
-arguments.dynamo_backend = "no"
-config = SageMakerConfig(
-    compute_environment="AMAZON_SAGEMAKER", distributed_type="DATA_PARALLEL", ec2_instance_type="ml.m5.large",
-    iam_role_name="role", image_uri="image", num_machines=2, mixed_precision="no", use_cpu=False, debug=False,
-)
-estimator, _ = prepare_sagemager_args_inputs(config, arguments)
-print("ESTIMATOR " + json.dumps({key: estimator[key] for key in ("hyperparameters", "environment", "distribution")}))
-"""
-
-TRAIN = """\
-import argparse, json, torch
-from accelerate import Accelerator
-from accelerate.utils import set_seed
-parser = argparse.ArgumentParser()
-parser.add_argument("--steps", type=int)
-steps = parser.parse_args().steps
-accelerator = Accelerator()
-set_seed(0)
-inputs = torch.randn(8 * steps, 4)
-data = torch.utils.data.TensorDataset(inputs, inputs.sum(1, keepdim=True))
-model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
-if accelerator.process_index:
-    # Only what accelerate sends makes the ranks equal.
-    torch.nn.init.zeros_(model[0].weight)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-loader = torch.utils.data.DataLoader(data, batch_size=8 // accelerator.num_processes)
-model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
-losses = []
-for x, y in loader:
-    loss = torch.nn.functional.mse_loss(model(x), y)
-    accelerator.backward(loss)
-    optimizer.step()
-    optimizer.zero_grad()
-    losses.append(accelerator.gather(loss.detach().reshape(1)).mean().item())
-weights = [value.item() for p in accelerator.unwrap_model(model).parameters() for value in p.detach().flatten()]
-told = {"rank": accelerator.process_index, "world": accelerator.num_processes, "losses": losses, "weights": weights}
-print("RESULT " + json.dumps(told), flush=True)
-accelerator.end_training()
-"""
+VERSIONS = {"NO": "0.33.0", "DATA_PARALLEL": "1.9.0"}
+CONFIG: dict[str, Any] = {
+    "base_job_name": "accelerate-sagemaker-1",
+    "compute_environment": "AMAZON_SAGEMAKER",
+    "ec2_instance_type": "ml.p3.16xlarge",
+    "iam_role_name": "X",
+    "image_uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.13.0-cpu-py311-debian12-v1",
+    "mixed_precision": "fp16",
+    "profile": "X",
+    "py_version": "py38",
+    "pytorch_version": "1.10.2",
+    "region": "us-east-1",
+    "sagemaker_inputs_file": "inputs.tsv",
+    "sagemaker_metrics_file": "metrics.tsv",
+    "transformers_version": "4.17.0",
+    "use_cpu": False,
+}
+FURTHER = {
+    "max_run": 3600,
+    "use_spot_instances": True,
+    "max_wait": 7200,
+    "subnets": ["subnet-1"],
+    "security_group_ids": ["sg-1"],
+    "checkpoint_s3_uri": "s3://bucket/checkpoints",
+    "checkpoint_local_path": "/opt/ml/checkpoints",
+    "tags": [{"Key": "team", "Value": "vision"}],
+    "environment": {"GREETING": "hello world"},
+    "hyperparameters": {"seed": 7},
+    "encrypt_inter_container_traffic": True,
+    "volume_size": 100,
+    "output_path": "s3://bucket/results",
+    "max_retry_attempts": 2,
+}
 
 
-@pytest.fixture(scope="module")
-def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    context = tmp_path_factory.mktemp("accelerate")
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", context / "wheels"]
-    # Without its requirement of torch, which the image has.
-    process.run([*pip, "--no-deps", "accelerate"])
-    process.run([*pip, "huggingface_hub", "safetensors", "psutil", "packaging", "pyyaml"])
-    with torch_image(engine, tmp_path_factory.mktemp("torch")) as torch:
-        made = build_image(
-            context,
-            f"FROM {torch}",
-            "RUN --mount=type=bind,target=/context"
-            " python -m pip install --no-index --no-cache-dir --find-links /context/wheels accelerate",
-        )
-        yield made
-        process.run(["docker", "image", "rm", "--force", made], check=False)
+class Accelerate:
+    """Two versions of accelerate in environments of their own, in a folder with all that a launch names."""
+
+    def __init__(self, folder: Path, endpoint: str) -> None:
+        self.folder, self.endpoint = folder, endpoint
+
+    def run(self, version: str, *arguments: str | Path) -> process.Completed:
+        python = sdk.environment(f"accelerate-{version}")
+        known = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "no_proxy": "*",
+        }
+        variables = [f"{name}={value}" for name, value in known.items()]
+        program = [python, sdk.HERE / "accelerate_client.py", *arguments]
+        return process.run(["env", "-i", *variables, *program], cwd=self.folder, timeout=300, check=False)
+
+    def load(self, version: str, file: Path) -> dict[str, Any]:
+        return dict(json.loads(self.run(version, "load", file).stdout))
+
+    def request(self, version: str, file: Path, *arguments: str) -> dict[str, Any]:
+        out = self.folder / "request.json"
+        out.unlink(missing_ok=True)
+        done = self.run(version, "request", out, "launch", "--config_file", file, "src/train.py", *arguments)
+        assert out.exists(), done.stdout + done.stderr
+        return dict(json.loads(out.read_text()))
 
 
 @pytest.fixture(scope="module")
-def estimator(engine: Engine, image: str) -> dict[str, Any]:
-    """What accelerate's client asks for."""
-    with engine.run() as run:
-        spec = ContainerSpec(image=image, name="client", command=("python", "-c", CLIENT))
-        client = run.create(spec)
-        output = client.attach()
-        client.start()
-        text = "".join(block.decode() for _, block in output)
-    told = [line for line in text.splitlines() if line.startswith("ESTIMATOR ")]
-    assert told, text
-    return dict(json.loads(told[0].partition(" ")[2]))
+def endpoint() -> Iterator[str]:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
 
 
-def results(cluster: Cluster) -> list[dict[str, Any]]:
-    found = [json.loads(line.partition(" ")[2]) for line in cluster.printed("RESULT ")]
-    return sorted(found, key=lambda result: result["rank"])
+@pytest.fixture
+def client(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Accelerate:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text("print(1)\n")
+    (tmp_path / "inputs.tsv").write_text(
+        "channel_name\tdata_location\ntrain\ts3://bucket/train\ntest\ts3://bucket/test\n"
+    )
+    (tmp_path / "metrics.tsv").write_text(
+        "metric_name\tmetric_regex\naccuracy\t'accuracy': ([0-9.]+)\nf1\t'f1': ([0-9.]+)\n"
+    )
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "credentials").write_text("[X]\naws_access_key_id=a\naws_secret_access_key=b\n")
+    aws = boto3.session.Session("a", "b", region_name="us-east-1")
+    aws.client("s3", endpoint_url=endpoint).create_bucket(Bucket="bucket")
+    iam = aws.client("iam", endpoint_url=endpoint)
+    if not iam.list_roles()["Roles"]:
+        iam.create_role(RoleName="X", AssumeRolePolicyDocument="{}")
+    return Accelerate(tmp_path, endpoint)
 
 
-def test_two_hosts_train_as_one_process_does(
-    engine: Engine, image: str, estimator: dict[str, Any], tmp_path: Path
-) -> None:
-    assert estimator["distribution"] == {"smdistributed": {"dataparallel": {"enabled": True}}}
-    both = Cluster(engine, image, tmp_path / "both")
-    # What the SDK makes of that distribution.
-    distribution = {
-        "sagemaker_distributed_dataparallel_enabled": True,
-        "sagemaker_distributed_dataparallel_custom_mpi_options": "",
-        "sagemaker_instance_type": "ml.m5.large",
-    }
-    source = both.source(train=TRAIN)
-    done = both.run(source, {**estimator["hyperparameters"], **distribution}, environment=estimator["environment"])
-    assert done.status == "Completed", done.failure_reason
-    first, second = results(both)
-    assert first["world"] == 2
-    assert first["weights"] == second["weights"]
-    assert first["losses"] == second["losses"]
-    told = [line.host for line in both.lines if "no GPU on this host: accelerate runs" in line.text]
-    assert sorted(told) == ["algo-1", "algo-2"]
+def ours(file: Path, *argv: str) -> dict[str, Any]:
+    checked = config_check.check(file)
+    checked.require()
+    prepared = launch.prepare(checked, Path("src/train.py"), argv, pushes=(), home=Path("/home/somebody"))
+    return request.create(launch.on_sagemaker(prepared, "the-job", None))
 
-    alone = Cluster(engine, image, tmp_path / "alone")
-    done = alone.run(source, {"steps": 6}, hosts=1, environment={"ACCELERATE_USE_CPU": "true"})
-    assert done.status == "Completed", done.failure_reason
-    (single,) = results(alone)
-    assert single["world"] == 1
-    assert single["losses"] == pytest.approx(first["losses"], rel=1e-5)
-    assert single["weights"] == pytest.approx(first["weights"], rel=1e-5)
-    assert single["losses"][-1] < single["losses"][0]
+
+def comparable(asked: dict[str, Any]) -> dict[str, Any]:
+    """A request without what differs from launch to launch: the job's name, the keys in S3, the argument vector."""
+    text = json.dumps(asked).replace(asked["TrainingJobName"], "NAME")
+    found: dict[str, Any] = json.loads(text)
+    found["HyperParameters"].pop(arguments.VECTOR, None)
+    return found
+
+
+@pytest.mark.parametrize(("further", "machines"), [({}, 1), (FURTHER, 2)], ids=["plain", "additional_args"])
+@pytest.mark.parametrize("kind", sorted(VERSIONS))
+def test_we_send_what_accelerate_sends(client: Accelerate, kind: str, further: dict[str, Any], machines: int) -> None:
+    file = Path("config.yaml")
+    wanted = {**CONFIG, "distributed_type": kind, "num_machines": machines}
+    file.write_text(yaml.safe_dump({**wanted, **({"additional_args": further} if further else {})}))
+    argv = ("--lr", "1e-3", "--epochs", "2", "--name", "bob", "--flag", "True", "--learning-rate", "1.0", "--id", "007")
+    assert comparable(ours(file, *argv)) == comparable(client.request(VERSIONS[kind], file.absolute(), *argv))
+
+
+def test_without_inputs_and_metrics(client: Accelerate) -> None:
+    left = {name: value for name, value in CONFIG.items() if not name.endswith("_file")}
+    file = Path("config.yaml")
+    file.write_text(yaml.safe_dump({**left, "distributed_type": "NO", "num_machines": 1}))
+    assert comparable(ours(file)) == comparable(client.request("0.33.0", file.absolute()))
+
+
+EVERY_KEY = Config(
+    distributed_type="DATA_PARALLEL",
+    ec2_instance_type="ml.p3.16xlarge",
+    iam_role_name="X",
+    image_uri="Host.example/Some/Image:Tag",
+    profile="X",
+    region="eu-west-1",
+    num_machines=3,
+    base_job_name="mine",
+    pytorch_version="2.13.0",
+    transformers_version="5.1.0",
+    py_version="py311",
+    sagemaker_inputs_file="inputs.tsv",
+    sagemaker_metrics_file="metrics.tsv",
+    additional_args={"max_run": 3600, "environment": {"A": "1"}},
+    dynamo_config={"dynamo_backend": "INDUCTOR"},
+    mixed_precision="bf16",
+    debug=True,
+    given=frozenset(accelerate.BY_NAME),
+)
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json"])
+def test_accelerates_own_loader_reads_every_key_as_we_do(client: Accelerate, suffix: str) -> None:
+    file = client.folder / f"config{suffix}"
+    file.write_text(accelerate.text(EVERY_KEY, suffix))
+    loaded = client.load("1.9.0", file)
+    assert loaded == {name: getattr(EVERY_KEY, name) for name in accelerate.BY_NAME}
+    # And what it writes we read.
+    back = client.folder / "back.yaml"
+    back.write_text(yaml.safe_dump(loaded))
+    assert accelerate.load(back).config == EVERY_KEY
+
+
+def test_without_an_image_it_loads_as_well(client: Accelerate) -> None:
+    file = client.folder / "config.yaml"
+    file.write_text(accelerate.text(Config(ec2_instance_type="ml.m5.xlarge", iam_role_name="X"), ".yaml"))
+    assert "error" not in client.load("0.33.0", file)
+    assert "image_uri" not in client.load("0.33.0", file)  # null
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["imgae_uri: x", "compute_environment: AMAZON_SAGEMAKER\nfsdp_config: {}", "mixed: fp16"],
+)
+def test_what_we_call_a_fault_accelerate_does_not_load(client: Accelerate, line: str) -> None:
+    file = client.folder / "config.yaml"
+    good = yaml.safe_dump({**CONFIG, "distributed_type": "DATA_PARALLEL", "num_machines": 1})
+    key = line.partition(":")[0]
+    file.write_text("".join(each for each in good.splitlines(True) if not each.startswith(f"{key}:")) + line + "\n")
+    assert "error" in client.load("1.9.0", file)
+    assert accelerate.read(file).faults

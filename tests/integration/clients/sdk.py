@@ -139,7 +139,9 @@ def environment(version: str) -> Path:
         if not ready.exists():
             shutil.rmtree(folder, ignore_errors=True)
             pip = settings.pip_settings(settings.read(project=PROJECT).environment)
-            index = lock.index_environment(pip, "")
+            # The CPU build of PyTorch is on its own index, unless a folder of this host has it.
+            cpu = "+cpu" in listed.read_text() and not pip.find_links
+            index = lock.index_environment(pip, "https://download.pytorch.org/whl/cpu" if cpu else "")
             process.run([lock.uv(), "venv", "--quiet", "--no-config", "--python", "3.11", folder])
             install = [lock.uv(), "pip", "install", "--quiet", "--no-config", "--require-hashes"]
             process.run([*install, "--python", python, "--requirement", listed], env=index, timeout=900)

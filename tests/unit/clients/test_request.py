@@ -112,6 +112,11 @@ def test_a_job_without_further_wishes(write: Write) -> None:
         ({"output_path": "s3://o/p"}, "OutputDataConfig.S3OutputPath", "s3://o/p"),
         ({"output_path": "s3://o/p"}, "ProfilerConfig.S3OutputPath", "s3://o/p"),
         (
+            {"output_path": "s3://o/p"},
+            "HyperParameters.sagemaker_submit_directory",
+            '"s3://o/job-1/source/sourcedir.tar.gz"',
+        ),
+        (
             {"code_location": "s3://c/d/"},
             "HyperParameters.sagemaker_submit_directory",
             '"s3://c/d/job-1/source/sourcedir.tar.gz"',
