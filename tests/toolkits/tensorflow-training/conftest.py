@@ -15,9 +15,9 @@ sys.path.insert(0, str(SOURCE))
 sys.path.insert(0, str(ROOT))
 
 from tests.toolkits.training import conftest as base  # noqa: E402
-from tests.toolkits.training.conftest import job, tree  # noqa: E402
+from tests.toolkits.training.conftest import job  # noqa: E402
 
-__all__ = ["job", "tree"]
+__all__ = ["job"]
 
 # A parameter server that notes what it was started as, and serves until it is ended.
 TENSORFLOW = """\
