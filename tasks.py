@@ -118,30 +118,55 @@ def push(
         "framework": "as named in buildspec/",
         "version": "a full version, or its beginning such as 2.13",
         "scope": "training (default) | inference",
+        "job": "the same as --scope",
         "processor": "cpu (default) | gpu",
         "python": "3.11 or py311",
+        "instance_type": "decides between cpu and gpu",
         "region": "AWS region",
         "host": "of the registry, where several have it",
+        "at": "as it was on that day: 2026-11-30",
         "digest": "HOST/REPOSITORY@sha256:… instead of the tag",
+        "format": "uri (default) | json | accelerate | sdk2 | sdk3",
         **_JSON,
-    }
+    },
+    auto_shortflags=False,
 )
 def image_uri(
     c: Context,
     framework: str = "",
-    scope: str = "training",
+    scope: str | None = None,
+    job: str | None = None,
     version: str | None = None,
-    processor: str = "cpu",
+    processor: str | None = None,
     python: str | None = None,
+    instance_type: str | None = None,
     region: str | None = None,
     host: str | None = None,
+    at: str | None = None,
     digest: bool = False,
+    format: str = "uri",
     json: bool = False,
 ) -> None:
-    """Print the URI of a pushed image: the value of image_uri."""
-    from slipway.commands import publish
+    """Print the URI of a pushed image, the value of image_uri; say whether it is still supported, and what is newer."""
+    from slipway.commands import lookup
 
-    publish.image_uri(framework, scope, version, processor, python, region, host, digest, json)
+    lookup.image_uri(
+        json,
+        lookup.Options(
+            framework=framework,
+            scope=scope,
+            job=job,
+            version=version,
+            processor=processor,
+            python=python,
+            instance_type=instance_type,
+            region=region,
+            host=host,
+            at=at,
+            digest=digest,
+            format=format,
+        ),
+    )
 
 
 @task(help={"stop": "end it; what was pushed stays", **_JSON})
@@ -279,6 +304,17 @@ def config(
     from slipway.commands import clients
 
     clients.config(json, check, answers, output, force, keys)
+
+
+@task(
+    positional=["log"],
+    help={"log": "a job's log", "try": "TSV file: metric_name, metric_regex", **_JSON},
+)
+def metrics(c: Context, log: str, try_: str = "", json: bool = False) -> None:
+    """Show what metric definitions would read from a log: invoke metrics --try metrics.tsv LOGFILE."""
+    from slipway.commands import clients
+
+    clients.metrics(json, try_, log)
 
 
 @task(

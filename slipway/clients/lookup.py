@@ -2,47 +2,65 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
-from slipway.errors import NotFoundError, nearest
-from slipway.records import Push, Records
+from slipway.errors import NotFoundError, UsageError, nearest
+from slipway.records import Push
 from slipway.release import tags
 
 
-def image_uri(
-    framework: str,
-    scope: str = "training",
-    version: str | None = None,
-    processor: str = "cpu",
-    python: str | None = None,
-    region: str | None = None,
-    *,
-    registry: str | None = None,
-    digest: bool = False,
-    state: Path | None = None,
-) -> str:
-    """The URI of the newest pushed image that fits: `HOST/REPOSITORY:TAG`, or `HOST/REPOSITORY@sha256:…` with `digest`.
+@dataclass(frozen=True)
+class Standing:
+    """What a user of an image should know of it today. `supported_until` is a date; empty where none was set."""
 
-    `version` is a full version or its beginning (`2.13`), `python` is `3.11` or `py311`, `registry` a host. `state` is
-    the state folder; by default that of the project around the current folder. Raises NotFoundError, which names what
-    is on record.
-    """
-    if state is None:
-        from slipway import settings
+    supported_until: str
+    ended: bool
+    newer: str  # the URI of a newer patch release or a newer build of the same; empty: there is none
 
-        state = settings.read().state
-    found = find(
-        Records(state).pushes(),
-        framework=framework,
-        scope=scope,
-        version=version,
-        processor=processor,
-        python=python,
-        region=region,
-        registry=registry,
-    )
-    return by_digest(found[0]) if digest else found[0].uri
+    def notes(self) -> list[str]:
+        """The same in sentences."""
+        told = []
+        if self.ended:
+            told.append(f"its framework version was supported until {self.supported_until}: move on")
+        elif self.supported_until:
+            told.append(f"its framework version is supported until {self.supported_until}")
+        if self.newer:
+            told.append(f"newer: {self.newer}")
+        return told
+
+
+def standing(push: Push, pushes: Sequence[Push], supported_until: str, today: datetime.date) -> Standing:
+    """How an image stands among all that were pushed to the same repository."""
+    line = tags.version_key(push.version.split("-")[0])[0][0][:2]
+    others = [
+        other
+        for other in pushes
+        if (other.registry, other.repository) == (push.registry, push.repository)
+        and (other.processor, other.python) == (push.processor, push.python)
+        and tags.version_key(other.version.split("-")[0])[0][0][:2] == line
+    ]
+    best = max(others, key=age, default=push)
+    newer = best.uri if age(best)[:2] > age(push)[:2] else ""
+    ended = bool(supported_until) and datetime.date.fromisoformat(supported_until) < today
+    return Standing(supported_until, ended, newer)
+
+
+def as_of(pushes: Sequence[Push], date: str) -> list[Push]:
+    """The pushes of a day (`2026-11-30`: its end) or an instant, and those before. Raises UsageError."""
+    try:
+        day = re.fullmatch(r"\d{4}-\d\d-\d\d", date)
+        moment = datetime.datetime.fromisoformat(date.replace("Z", "+00:00"))
+    except ValueError:
+        raise UsageError(f"--at {date} is no date", fix="write it as 2026-11-30") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)
+    limit = moment + datetime.timedelta(days=1) if day else moment
+    before = [push for push in pushes if datetime.datetime.fromisoformat(push.pushed_at.replace("Z", "+00:00")) < limit]
+    if pushes and not before:
+        raise NotFoundError(f"nothing was pushed up to {date}", fix="give a later date")
+    return before
 
 
 def by_digest(push: Push) -> str:

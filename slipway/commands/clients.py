@@ -17,6 +17,7 @@ from slipway.records import Records
 
 if TYPE_CHECKING:
     from slipway.clients.images import Facts, Labels
+    from slipway.emulator.meter import Meter
     from slipway.settings import Settings
 
 DEFAULT_FILE = "sagemaker.yaml"
@@ -150,3 +151,53 @@ def _profiles() -> list[str]:
     import boto3
 
     return boto3.session.Session().available_profiles
+
+
+def metrics(json: bool, definitions: str, log: str) -> None:
+    """Show what each definition of a metrics file would read from a log."""
+    from slipway.commands.run import number, plain
+    from slipway.emulator import metrics as reading
+    from slipway.emulator.meter import Meter
+
+    with command(json) as (_, console):
+        if not definitions:
+            raise UsageError("no metrics file was named", fix="invoke metrics --try metrics.tsv LOGFILE")
+        found = reading.read(Path(definitions))
+        for warning in found.warnings:
+            console.warn(str(warning))
+        firsts: dict[str, str] = {}
+
+        def keep(value: reading.MetricValue) -> None:
+            firsts.setdefault(value.name, value.line)
+
+        meter = Meter(found.definitions, keep)
+        _feed(meter, Path(log))
+        for problem in meter.problems():
+            console.warn(str(problem))
+        rows = [
+            (
+                each.name,
+                each.count,
+                *(number(value) for value in (each.last, each.min, each.max)),
+                _short(firsts, each.name),
+            )
+            for each in meter.summaries()
+        ]
+        console.table(("metric", "count", "last", "min", "max", "first line"), rows)
+        told = [{**asdict(each), "first_line": firsts.get(each.name, "")} for each in meter.summaries()]
+        console.result(plain({"metrics": told, "problems": [asdict(problem) for problem in meter.problems()]}))
+
+
+def _feed(meter: Meter, log: Path) -> None:
+    """Hand a log over in blocks of whole lines, as a job's output is."""
+    try:
+        with log.open("rb") as stream:
+            while lines := stream.readlines(1 << 20):
+                meter.feed(b"".join(lines).decode("utf-8", "replace").replace("\r\n", "\n"))
+    except OSError as error:
+        raise InputError(f"{log} cannot be read: {error.strerror}", fix="name a job's log") from None
+
+
+def _short(firsts: Mapping[str, str], name: str) -> str:
+    line = firsts.get(name, "-").strip()
+    return line if len(line) <= 70 else line[:69] + "…"

@@ -1,4 +1,4 @@
-"""Commands that hand images out: push, image-uri, registry."""
+"""Commands that hand images out: push, registry."""
 
 from __future__ import annotations
 
@@ -63,41 +63,6 @@ def push(selector: Selector, registry: str | None, number: str | None, json: boo
         rows = [(one.record.uri, one.record.manifest_digest, one.sent / 1e6, _state(one)) for one in done]
         console.table(("image", "digest", "MB sent", "state"), rows)
         console.result([{**asdict(one.record), "bytes_sent": one.sent, "new": one.new} for one in done])
-
-
-def image_uri(
-    framework: str,
-    scope: str,
-    version: str | None,
-    processor: str,
-    python: str | None,
-    region: str | None,
-    host: str | None,
-    digest: bool,
-    json: bool,
-) -> None:
-    """Print the URI of the newest pushed image that fits."""
-    from slipway.clients import lookup
-
-    with command(json) as (settings, console):
-        if not framework:
-            raise UsageError("no framework was named", fix="give --framework NAME; `invoke list` shows them")
-        found = lookup.find(
-            Records(settings.state).pushes(),
-            framework=framework,
-            scope=scope,
-            version=version,
-            processor=processor,
-            python=python,
-            region=region,
-            registry=host,
-        )
-        chosen = found[0]
-        elsewhere = [push.uri for push in found[1:] if push.tag == chosen.tag]
-        if elsewhere and not region and not host:
-            console.note(f"the same image is also at {', '.join(elsewhere)}; choose with --region or --host")
-        console.say(lookup.by_digest(chosen) if digest else chosen.uri)
-        console.result({**asdict(chosen), "digest_uri": lookup.by_digest(chosen)})
 
 
 def registry(stop: bool, json: bool) -> None:

@@ -23,7 +23,7 @@ import bcrypt
 import pytest
 
 from slipway import local_registry, settings
-from slipway.clients import lookup
+from slipway.clients import retrieve
 from slipway.engine.docker import Engine
 from slipway.engine.uploads import upload
 from slipway.errors import (
@@ -263,8 +263,8 @@ def test_an_image_is_pushed_by_digest_under_the_next_number(bench: Bench, regist
     assert {registry.digest(bench.repository, alias) for alias in moving} == {record.manifest_digest}
     assert registry.tags(bench.repository) == {f"{TAG}-v1", *moving, "sha256-staging"}
     assert bench.records.pushes() == [record]
-    assert lookup.image_uri("pytorch", state=bench.state) == record.uri
-    by_digest = lookup.image_uri("pytorch", version="2.13", digest=True, state=bench.state)
+    assert retrieve.image_uri("pytorch", state=bench.state) == record.uri
+    by_digest = retrieve.image_uri("pytorch", version="2.13", digest=True, state=bench.state)
     assert by_digest == f"{registry.host}/{bench.repository}@{record.manifest_digest}"
 
 
@@ -288,7 +288,7 @@ def test_a_changed_image_takes_the_next_number_and_the_aliases(bench: Bench, reg
     (older,) = bench.pusher.push(bench.build(b"one"), bench.repository, [at(registry)])
     assert (older.new, older.record.tag) == (False, f"{TAG}-v1")
     assert registry.digest(bench.repository, "2.13-cpu-py311") == second.manifest_digest
-    assert lookup.image_uri("pytorch", state=bench.state) == second.uri
+    assert retrieve.image_uri("pytorch", state=bench.state) == second.uri
 
 
 def test_a_record_that_was_lost_is_written_again(bench: Bench, registry: PasswordRegistry) -> None:
@@ -599,7 +599,7 @@ def test_ecr_in_two_regions(bench: Bench, ecr: Ecr) -> None:
         filters = {one["filter"] for one in made["imageTagMutabilityExclusionFilters"]}
         assert filters == {"sha256-*", "*-debian12", "*-py311"}
         assert made["imageScanningConfiguration"] == {"scanOnPush": True}
-    uri = lookup.image_uri("pytorch", region="eu-west-1", state=bench.state)
+    uri = retrieve.image_uri("pytorch", region="eu-west-1", state=bench.state)
     assert uri == f"{ecr.regions['eu-west-1'].host}/ml/{bench.repository}:{TAG}-v1"
 
 

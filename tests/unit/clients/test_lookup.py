@@ -1,10 +1,13 @@
+import datetime
 import itertools
 from pathlib import Path
 
 import pytest
 
-from slipway.clients.lookup import by_digest, find, image_uri
-from slipway.errors import NotFoundError
+import slipway
+from slipway.clients.lookup import as_of, by_digest, find, standing
+from slipway.clients.retrieve import image_uri
+from slipway.errors import NotFoundError, UsageError
 from slipway.records import Push, Records
 
 _clock = itertools.count()
@@ -114,3 +117,63 @@ def test_the_state_folder_is_that_of_the_project_around(tmp_path: Path, monkeypa
     Records(tmp_path / ".slipway").add_push(push())
     monkeypatch.chdir(tmp_path / "deep")
     assert image_uri("pytorch").endswith("-v1")
+
+
+def test_the_call_of_the_sdk_works_with_our_images(tmp_path: Path):
+    for one in (push("2.9.1"), push("2.13.0"), push("2.13.0", processor="gpu"), push(region="eu-west-1")):
+        Records(tmp_path).add_push(one)
+    found = slipway.image_uri(
+        "pytorch", "eu-west-1", py_version="py311", instance_type="ml.m5.xlarge", image_scope="training", state=tmp_path
+    )
+    assert found.endswith("2.13.0-cpu-py311-debian12-v1")
+    assert "-gpu-" in slipway.image_uri("pytorch", instance_type="ml.p4d.24xlarge", state=tmp_path)
+    assert "2.9.1" in slipway.image_uri("pytorch", version="2.9", state=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"image_scope": "train"}, "image_scope 'train'"),
+        ({"hub_arn": "arn"}, "hub_arn has no meaning"),
+        ({"regoin": "x"}, "no argument regoin"),
+        ({"at": "yesterday"}, "--at yesterday is no date"),
+    ],
+)
+def test_arguments_that_do_not_fit(tmp_path: Path, given, what):
+    Records(tmp_path).add_push(push())
+    with pytest.raises(UsageError, match=what):
+        slipway.image_uri("pytorch", state=tmp_path, **given)
+
+
+def test_arguments_of_the_sdk_that_say_nothing_are_no_fault(tmp_path: Path):
+    Records(tmp_path).add_push(push())
+    assert slipway.image_uri("pytorch", state=tmp_path, accelerator_type=None, distribution=None)
+
+
+def test_a_name_that_the_package_does_not_have():
+    with pytest.raises(AttributeError, match="no attribute 'image'"):
+        _ = slipway.image
+
+
+def test_as_it_was_on_a_day():
+    old, new = push(), push(number=2)
+    old = Push(**{**vars(old), "pushed_at": "2026-01-01T23:00:00+00:00"})
+    new = Push(**{**vars(new), "pushed_at": "2026-01-03T00:00:00+00:00"})
+    assert as_of([old, new], "2026-01-01") == [old]
+    assert as_of([old, new], "2026-01-02") == [old]
+    assert as_of([old, new], "2026-01-03T00:00:00Z") == [old]
+    assert as_of([old, new], "2026-01-03") == [old, new]
+    with pytest.raises(NotFoundError, match="up to 2025-12-31"):
+        as_of([old, new], "2025-12-31")
+
+
+def test_how_an_image_stands():
+    pushes = [push("2.13.0"), push("2.13.1", 2), push("2.14.0"), push("2.13.2", processor="gpu"), push("2.13.0", 2)]
+    today = datetime.date(2026, 6, 1)
+    first = standing(pushes[0], pushes, "2026-05-31", today)
+    assert (first.ended, first.newer) == (True, pushes[1].uri)
+    assert len(first.notes()) == 2
+    assert standing(pushes[1], pushes, "2026-06-01", today).notes() == [
+        "its framework version is supported until 2026-06-01"
+    ]
+    assert standing(pushes[2], pushes, "", today).notes() == []
