@@ -17,7 +17,8 @@ import pytest
 SOURCE = Path(__file__).parents[3] / "toolkits" / "training" / "src"
 
 # The package reads its base folder when it is imported, so the tests' own comes first.
-_BASE = tempfile.mkdtemp(prefix="slipway-training-")
+# The framework toolkits' tests load this file once more, by another name: it must be the same folder then.
+_BASE = os.environ.setdefault("SLIPWAY_TESTS_BASE", tempfile.mkdtemp(prefix="slipway-training-"))
 os.environ["SAGEMAKER_BASE_DIR"] = _BASE
 sys.path.insert(0, str(SOURCE))
 
