@@ -16,6 +16,7 @@ from slipway.files import sha256_bytes, sha256_file, write_whole
 
 FOLDER = "check"  # below the state folder: a log a step, and the tree that it last passed on
 TAIL_LINES = 60
+BASE_TOOLKIT = "training"  # what every other toolkit stands on
 
 _PYTEST = re.compile(r"^=*\s*\d+ (passed|failed|error|skipped|xfailed|deselected).*")
 
@@ -49,7 +50,7 @@ class Outcome:
 def known(project: Path) -> list[Step]:
     """Every step, cheapest first."""
     toolkits = sorted(path.parent.name for path in (project / "toolkits").glob("*/pyproject.toml"))
-    sources = ":".join(str(project / "toolkits" / name / "src") for name in toolkits)
+    sources = {name: project / "toolkits" / name / "src" for name in toolkits}
     tried = [name for name in toolkits if list((project / "tests" / "toolkits" / name).glob("**/test_*.py"))]
     return [
         Step(
@@ -64,9 +65,16 @@ def known(project: Path) -> list[Step]:
         Step("types", (_module("mypy"),)),
         *(Step(f"types {name}", (_module("mypy"),), folder=f"toolkits/{name}") for name in toolkits),
         Step("unit", (_pytest("tests/unit"),)),
-        # Each in a process of its own: the toolkits are separate programs, and read their environment when imported.
+        # Each in a process of its own, with what an image has beside it: the toolkits are separate programs, and read
+        # their environment when imported.
         *(
-            Step(f"toolkit {name}", (_pytest(f"tests/toolkits/{name}"),), environment={"PYTHONPATH": sources})
+            Step(
+                f"toolkit {name}",
+                (_pytest(f"tests/toolkits/{name}"),),
+                environment={
+                    "PYTHONPATH": ":".join(str(sources[part]) for part in dict.fromkeys((name, BASE_TOOLKIT)))
+                },
+            )
             for name in tried
         ),
         Step("golden", (_pytest("tests/golden"),)),

@@ -46,6 +46,7 @@ def _sdk2(prepared: Prepared, asked: Mapping[str, Any]) -> str:
         "metric_definitions": asked["AlgorithmSpecification"].get("MetricDefinitions"),
         "distribution": given.get("distribution") or None,
         "debugger_hook_config": False,
+        "enable_sagemaker_metrics": True,
     }
     values |= {name: value for name, value in prepared.config.additional_args.items() if name not in values}
     for name in ("pytorch_version", "transformers_version", "py_version"):

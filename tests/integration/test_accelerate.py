@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from slipway import process
-from slipway.clients import accelerate, arguments, config_check, launch, request
+from slipway.clients import accelerate, arguments, config_check, emit, launch, request
 from slipway.clients.accelerate import Config
 
 from .clients import sdk
@@ -206,3 +206,39 @@ def test_what_we_call_a_fault_accelerate_does_not_load(client: Accelerate, line:
     file.write_text("".join(each for each in good.splitlines(True) if not each.startswith(f"{key}:")) + line + "\n")
     assert "error" in client.load("1.9.0", file)
     assert accelerate.read(file).faults
+
+
+@pytest.mark.parametrize(
+    ("form", "version"), [("sdk2", "accelerate-1.9.0"), ("boto3", "accelerate-1.9.0"), ("sdk3", "v3")]
+)
+def test_printed_programs_start_the_same_job(client: Accelerate, form: str, version: str) -> None:
+    file = Path("config.yaml")
+    file.write_text(yaml.safe_dump({**CONFIG, "distributed_type": "NO", "num_machines": 1, "mixed_precision": "no"}))
+    checked = config_check.check(file)
+    prepared = launch.prepare(checked, Path("src/train.py"), ("--id", "007"), pushes=(), home=Path("/home/somebody"))
+    wanted = request.create(launch.on_sagemaker(prepared, "the-job", None))
+    Path("program.py").write_text(emit.snippet(form, prepared, wanted))
+    known = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(client.folder),
+        "AWS_ENDPOINT_URL": client.endpoint,
+        "AWS_PROFILE": "X",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "no_proxy": "*",
+    }
+    variables = [f"{name}={value}" for name, value in known.items()]
+    program = [sdk.environment(version), sdk.HERE / "emitted.py", "program.py", "sent.json"]
+    done = process.run(["env", "-i", *variables, *program], cwd=client.folder, timeout=300, check=False)
+    assert Path("sent.json").exists(), done.stdout + done.stderr
+    sent = comparable(json.loads(Path("sent.json").read_text()))
+    if form != "sdk3":
+        assert sent == comparable(wanted)
+        return
+    for field in ("RoleArn", "StoppingCondition", "ResourceConfig"):
+        assert sent[field] == wanted[field]
+    assert sent["AlgorithmSpecification"]["TrainingImage"] == prepared.image.reference
+    assert sent["AlgorithmSpecification"]["MetricDefinitions"] == wanted["AlgorithmSpecification"]["MetricDefinitions"]
+    assert {"train", "test"} <= {channel["ChannelName"] for channel in sent["InputDataConfig"]}
+    assert wanted["Environment"].items() <= sent["Environment"].items()
+    assert json.loads(sent["HyperParameters"]["id"]) == 7

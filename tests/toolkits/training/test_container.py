@@ -186,5 +186,5 @@ def test_nothing_but_the_wheel_is_added(container):
     )
     added = listing.stdout.decode().split()
     assert sorted(name for name in added if not name.startswith("/")) == [
-        "sagemaker_training", "slipway_training-0.1.0.dist-info", "train",
+        "sagemaker_training", "serve", "slipway_training-0.1.0.dist-info", "train",
     ]  # fmt: skip

@@ -71,6 +71,12 @@ def free_port() -> int:
 # The command
 
 
+def test_ranks_have_variables_that_no_shell_can_name(torch_job):
+    script(torch_job, "import os; print(os.environ['SM_HP_BATCH-SIZE'])", **{"batch-size": "64"})
+    done = torch_job.run()
+    assert (done.code, done.out) == (0, "64\n"), done.err
+
+
 def test_one_host_runs_as_many_ranks_as_asked(torch_job):
     text = "import os, sys; print('rank', os.environ['RANK'], os.environ['WORLD_SIZE'], sys.argv[1:])"
     script(torch_job, text, sagemaker_mpi_num_of_processes_per_host="2", lr="0.1")

@@ -1,8 +1,8 @@
 """The ranks that torchrun starts on this host: a pipe for the lines of each, and their end.
 
 torchrun's children would share its pipes, where a line that one writes in two pieces is torn by another's. So a
-shell takes the place of torchrun's Python: it opens the rank's own pipes, notes its process id, and becomes the
-script.
+few lines of Python come between: they open the rank's own pipes, note its process id, and become the script. (A shell
+would do as well, but Debian's drops variables whose names it cannot use, such as ``SM_HP_BATCH-SIZE``.)
 """
 
 from __future__ import annotations
@@ -10,15 +10,30 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 from contextlib import suppress
 from types import TracebackType
 from typing import List, Optional, Sequence, Tuple, Type
 
-_RANK = 'echo $$ >"$0/$LOCAL_RANK.pid"; exec "$@" >"$0/$LOCAL_RANK.out" 2>{errors}'
-_OWN_ERRORS = '"$0/$LOCAL_RANK.err"'
-_AGENT = 'echo $$ >"$0/agent.pid"; exec "$@"'
+_RANK = """
+import os, sys
+folder, errors, *script = sys.argv[1:]
+rank = os.path.join(folder, os.environ["LOCAL_RANK"])
+with open(rank + ".pid", "w") as file:
+    file.write(str(os.getpid()))
+os.dup2(os.open(rank + ".out", os.O_WRONLY), 1)
+os.dup2(os.open(rank + ".err", os.O_WRONLY) if errors == "err" else 1, 2)
+os.execvp(script[0], script)
+"""
+_AGENT = """
+import os, sys
+folder, *torchrun = sys.argv[1:]
+with open(os.path.join(folder, "agent.pid"), "w") as file:
+    file.write(str(os.getpid()))
+os.execvp(torchrun[0], torchrun)
+"""
 
 # For ranks of a run that is lost. The others, which the platform stops, get the platform's grace.
 _END_SECONDS = 10.0
@@ -49,11 +64,10 @@ class Ranks:
 
     def rank_command(self, script: Sequence[str]) -> List[str]:
         """What torchrun starts for each rank, as it is to start it (no Python of its own)."""
-        errors = _OWN_ERRORS if "err" in self._names else "&1"
-        return ["/bin/sh", "-c", _RANK.format(errors=errors), self._folder, *script]
+        return [*_python(_RANK), self._folder, self._names[-1], *script]
 
     def agent_command(self, torchrun: Sequence[str]) -> List[str]:
-        return ["/bin/sh", "-c", _AGENT, self._folder, *torchrun]
+        return [*_python(_AGENT), self._folder, *torchrun]
 
     def sources(self) -> List[Tuple[int, str]]:
         """The pipes to relay. Read only: then the end of the last writer is the end of the pipe."""
@@ -85,6 +99,11 @@ class Ranks:
                         os.killpg(int(file.read()), signum)
                         found = True
         return found
+
+
+def _python(program: str) -> List[str]:
+    """This interpreter without site-packages: it starts in about 10 ms, and the environment goes through it whole."""
+    return [sys.executable, "-I", "-S", "-c", program]
 
 
 def _same(first: int, second: int) -> bool:
