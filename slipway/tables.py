@@ -23,13 +23,15 @@ class Form:
     """The columns of a file in accelerate's order: a name, then the column that describes it.
 
     `words`: no field holds a blank, so that blanks can only have been meant as separators. `free`: the second column is
-    free text, in which tabs and quotes may be meant.
+    free text, in which tabs and quotes may be meant. `optional` columns may follow or stand between, in any order, and
+    their fields may be empty; accelerate does not see them.
     """
 
     name: str
     described_by: str
     words: bool = False
     free: bool = False
+    optional: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, str]:
@@ -38,7 +40,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Row:
-    """One record: its line in the file, its fields by column."""
+    """One record: its line in the file, its fields by column; of optional columns only those that are filled in."""
 
     line: int
     values: Mapping[str, str]
@@ -123,26 +125,30 @@ def _header(table: Table, form: Form, number: int, line: str) -> tuple[str, ...]
     fields = [QUOTED.sub(r"\2", part.strip()) for part in parts]
     while not fields[-1]:
         fields.pop()
+    known = (*form.columns, *form.optional)
     if not any(difflib.get_close_matches(part.lower(), form.columns, cutoff=0.5) for part in fields):
         fix = f"put this line before it: {_shown(form)}"
         table.fault(number, "the first line is no header, so accelerate would drop a record", fix)
         return ()
-    unknown = [part for part in fields if part not in form.columns]
+    unknown = [part for part in fields if part not in known]
     for part in unknown:
-        table.fault(number, f"unknown column {part!r}", nearest(part, form.columns))
-    twice = [column for column in form.columns if fields.count(column) > 1]
+        table.fault(number, f"unknown column {part!r}", nearest(part, known))
+    twice = [column for column in known if fields.count(column) > 1]
     for column in twice:
         table.fault(number, f"column {column} is given twice", "keep one")
     missing = [column for column in form.columns if column not in fields]
     if missing and not unknown and not twice:
         table.fault(number, f"column {missing[0]} is missing", f"the header is {_shown(form)}")
-    if len(fields) != 2:
+    if len(fields) != 2 and (unknown or twice or missing):
         return None
-    if tuple(fields) != form.columns[::-1]:
+    if unknown or missing:
         return form.columns
-    table.warn(
-        number, f"accelerate takes the first field for {form.name}, whatever the header says", "swap the columns"
-    )
+    if tuple(fields[:2]) != form.columns:
+        what = f"accelerate takes the first field for {form.name}, whatever the header says"
+        table.warn(number, what, "swap the columns" if len(fields) == 2 else f"begin with {_shown(form)}")
+    further = [column for column in fields if column in form.optional]
+    if further:
+        table.warn(number, f"accelerate does not see the columns {', '.join(further)}")
     return tuple(fields)
 
 
@@ -151,6 +157,7 @@ def _record(table: Table, form: Form, order: tuple[str, ...], number: int, line:
     if fields is None:
         return
     values = dict(zip(order, (part.strip() for part in fields), strict=True))
+    values = {column: value for column, value in values.items() if value or column in form.columns}
     unfit = [column for column, value in values.items() if _unfit(table, form, number, column, value)]
     if unfit:
         return
@@ -161,8 +168,10 @@ def _record(table: Table, form: Form, order: tuple[str, ...], number: int, line:
 
 
 def _fields(table: Table, form: Form, order: tuple[str, ...], number: int, line: str) -> list[str] | None:
-    """Split a record in two; None after a fault."""
+    """Split a record into a field for each column; None after a fault."""
     fields = line.split("\t")
+    if len(order) > 2:
+        return _all_fields(table, form, order, number, fields)
     if len(fields) == 2:
         return fields
     if len(fields) == 1:
@@ -181,6 +190,17 @@ def _fields(table: Table, form: Form, order: tuple[str, ...], number: int, line:
         table.warn(number, f"a tab inside {form.described_by}: accelerate cuts it off there", r"write \t")
         return [fields[0], "\t".join(fields[1:])]
     table.fault(number, f"{len(fields)} fields where the header has 2", f"write {_shown(form, order)}")
+    return None
+
+
+def _all_fields(table: Table, form: Form, order: tuple[str, ...], number: int, fields: list[str]) -> list[str] | None:
+    """The fields of a record with optional columns: those at its end may be left out."""
+    least = 1 + max(order.index(column) for column in form.columns)
+    while len(fields) > len(order) and not fields[-1].strip():
+        fields.pop()
+    if least <= len(fields) <= len(order):
+        return fields + [""] * (len(order) - len(fields))
+    table.fault(number, f"{len(fields)} fields where the header has {len(order)}", f"write {_shown(form, order)}")
     return None
 
 

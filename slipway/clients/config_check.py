@@ -146,7 +146,7 @@ def _remote(file: ConfigFile, inputs: Channels) -> list[Fault]:
             path,
         )
         for channel in inputs.channels
-        if not channel.location.startswith("s3://")
+        if not channel.location.startswith(("s3://", "efs://", "fsx://"))
     ]
 
 

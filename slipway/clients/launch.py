@@ -191,8 +191,28 @@ def reference_here(uri: str, pushes: Sequence[Push], builds: Sequence[Build]) ->
 
 def s3_channel(channel: Channel) -> dict[str, Any]:
     """A channel as SDK v2 asks for it."""
-    where = {"S3DataType": "S3Prefix", "S3Uri": channel.location, "S3DataDistributionType": "FullyReplicated"}
-    asked: dict[str, Any] = {"ChannelName": channel.name, "DataSource": {"S3DataSource": where}}
-    if channel.content_type:
-        asked["ContentType"] = channel.content_type
-    return asked
+    asked: dict[str, Any] = {"ChannelName": channel.name, "DataSource": _data_source(channel)}
+    further = {"ContentType": channel.content_type, "InputMode": channel.input_mode}
+    further["CompressionType"] = channel.compression
+    return {**asked, **{name: value for name, value in further.items() if value}}
+
+
+def _data_source(channel: Channel) -> dict[str, Any]:
+    if channel.file_system is not None:
+        kind, identifier, folder = channel.file_system
+        return {
+            "FileSystemDataSource": {
+                "FileSystemId": identifier,
+                "FileSystemType": {"efs": "EFS", "fsx": "FSxLustre"}[kind],
+                "DirectoryPath": folder,
+                "FileSystemAccessMode": channel.access or "ro",
+            }
+        }
+    where: dict[str, Any] = {
+        "S3DataType": channel.data_type or "S3Prefix",
+        "S3Uri": channel.location,
+        "S3DataDistributionType": channel.distribution or "FullyReplicated",
+    }
+    if channel.attribute_names:
+        where["AttributeNames"] = list(channel.attribute_names)
+    return {"S3DataSource": where}

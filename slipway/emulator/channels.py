@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from slipway import tables
 from slipway.emulator import s3
@@ -20,17 +21,44 @@ MOST = 20
 NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 NAME_RULE = "1 to 64 letters, digits, dots, dashes and underscores"
 
-_FORM = tables.Form("channel_name", "data_location", words=True)
+# What a channel may say beyond its location, and the values that the service takes.
+_CHOICES = {
+    "input_mode": ("File", "FastFile", "Pipe"),
+    "distribution": ("FullyReplicated", "ShardedByS3Key"),
+    "compression": ("None", "Gzip"),
+    "data_type": ("S3Prefix", "ManifestFile", "AugmentedManifestFile"),
+    "access": ("ro", "rw"),
+}
+_FORM = tables.Form(
+    "channel_name", "data_location", words=True, optional=("content_type", "attribute_names", *_CHOICES)
+)
+_FILE_SYSTEM = re.compile(r"(efs|fsx)://(fs-[0-9a-f]{8,17})(/.*)?")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
 
 
 @dataclass(frozen=True)
 class Channel:
-    """A File-mode channel. `location`: a path, `file:///…` or `s3://…`."""
+    """A channel. `location`: a path, `file:///…`, `s3://…`, or `efs://fs-…/folder` and `fsx://fs-…/folder`.
+
+    What is empty has the service's default. `access` is that of a file system. On this machine every channel is in File
+    mode, and there are no file systems.
+    """
 
     name: str
     location: str
     content_type: str = ""
+    input_mode: str = ""
+    distribution: str = ""
+    compression: str = ""
+    data_type: str = ""
+    attribute_names: tuple[str, ...] = ()
+    access: str = ""
+
+    @property
+    def file_system(self) -> tuple[str, str, str] | None:
+        """Kind (efs or fsx), ID and folder of a file system; None for anything else."""
+        found = _FILE_SYSTEM.fullmatch(self.location)
+        return (found[1], found[2], found[3] or "/") if found else None
 
     @property
     def path(self) -> Path | None:
@@ -58,7 +86,7 @@ def read(path: Path) -> Channels:
         name = row.values["channel_name"]
         if not NAME.fullmatch(name) or name in (".", ".."):
             table.fault(row.line, f"channel name {name!r}", NAME_RULE)
-        channels.append(Channel(name, _location(table, row, path.parent)))
+        channels.append(Channel(name, _location(table, row, path.parent), **_further(table, row)))
     if len(channels) > MOST:
         table.fault(table.rows[MOST].line, f"{len(channels)} channels", f"SageMaker takes {MOST} at most")
     if not channels and not table.faults:
@@ -89,6 +117,11 @@ class ChannelStore:
     def _folder_of(self, channel: Channel, faults: list[Fault]) -> Path | None:
         target = self.folder / channel.name
         path = channel.path
+        if channel.file_system or channel.input_mode == "Pipe" or channel.data_type.endswith("ManifestFile"):
+            what = channel.location if channel.file_system else channel.input_mode or channel.data_type
+            fix = "name a folder or an S3 prefix instead"
+            faults.append(Fault(f"channel {channel.name}: {what} is not to be had on this machine", fix))
+            return None
         try:
             if path is None:
                 s3.download(channel.location, target, self.s3_endpoint)
@@ -109,6 +142,20 @@ class ChannelStore:
         return None
 
 
+def _further(table: tables.Table, row: tables.Row) -> dict[str, Any]:
+    """What the optional columns say; what is wrong with it goes into the table."""
+    values: dict[str, Any] = {name: row.values[name] for name in ("content_type", *_CHOICES) if name in row.values}
+    for name, choices in _CHOICES.items():
+        value = values.get(name)
+        if value is not None and value not in choices:
+            what = f"channel {row.values['channel_name']}: {name} {value!r} is not known"
+            table.fault(row.line, what, nearest(value, choices))
+    names = row.values.get("attribute_names", "")
+    if names:
+        values["attribute_names"] = tuple(name.strip() for name in names.split(","))
+    return values
+
+
 def _location(table: tables.Table, row: tables.Row, folder: Path) -> str:
     """A row's location, a path of it made absolute; what is wrong with it goes into the table."""
     location = row.values["data_location"]
@@ -122,12 +169,17 @@ def _location(table: tables.Table, row: tables.Row, folder: Path) -> str:
         if re.fullmatch(r"s3://[^/]+(/.*)?", location) and len(location) <= 1024:
             return location
         return fault(f"{location!r} names no bucket", "write s3://BUCKET/PREFIX, 1024 characters at most")
+    if location.startswith(("efs://", "fsx://")):
+        if _FILE_SYSTEM.fullmatch(location):
+            return location
+        return fault(f"{location!r} names no file system", f"write {location[:3]}://fs-0123456789abcdef0/FOLDER")
     if location.startswith("file://"):
         path = Path(location.removeprefix("file://"))
         if not path.is_absolute():
             return fault(f"{location} is not absolute", f"write file:///{path}, or the path alone")
     elif scheme:
-        return fault(f"{location}: unknown kind of location", nearest(scheme[1].lower(), ("s3", "file")))
+        known = ("s3", "file", "efs", "fsx")
+        return fault(f"{location}: unknown kind of location", nearest(scheme[1].lower(), known))
     else:
         path = (folder / location).absolute()
         location = str(path)

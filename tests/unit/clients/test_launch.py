@@ -171,3 +171,72 @@ def test_nothing_is_sent_when_the_request_has_faults_and_nothing_stays_when_the_
     with pytest.raises(InputError):
         launch.start(good, launch.on_sagemaker(good, "job", aws), aws)
     assert done[2:] == ["upload sourcedir.tar.gz True", "create", "remove"]
+
+
+def test_optional_columns_of_the_inputs_reach_the_request(write: Write) -> None:
+    path = write()
+    columns = (
+        "channel_name data_location content_type input_mode distribution compression data_type attribute_names access"
+    )
+    rows = [
+        columns.split(),
+        ["a", "s3://b/a", "text/csv", "FastFile", "ShardedByS3Key"],
+        ["b", "s3://b/list", "", "Pipe", "", "Gzip", "AugmentedManifestFile", "image,label"],
+        ["c", "efs://fs-0123456789abcdef0/data", "", "", "", "", "", "", "rw"],
+        ["d", "fsx://fs-0123456789abcdef0/fsx/data"],
+    ]
+    Path("inputs.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    checked = config_check.check(path)
+    assert not checked.faults
+    assert any("accelerate does not see the columns" in warning.what for warning in checked.warnings)
+    asked = request.create(launch.on_sagemaker(prepared(path), "job", None))["InputDataConfig"]
+    file_system = {"FileSystemId": "fs-0123456789abcdef0"}
+    assert asked == [
+        {
+            "ChannelName": "a",
+            "DataSource": {
+                "S3DataSource": {
+                    "S3DataType": "S3Prefix",
+                    "S3Uri": "s3://b/a",
+                    "S3DataDistributionType": "ShardedByS3Key",
+                }
+            },
+            "ContentType": "text/csv",
+            "InputMode": "FastFile",
+        },
+        {
+            "ChannelName": "b",
+            "DataSource": {
+                "S3DataSource": {
+                    "S3DataType": "AugmentedManifestFile",
+                    "S3Uri": "s3://b/list",
+                    "S3DataDistributionType": "FullyReplicated",
+                    "AttributeNames": ["image", "label"],
+                }
+            },
+            "InputMode": "Pipe",
+            "CompressionType": "Gzip",
+        },
+        {
+            "ChannelName": "c",
+            "DataSource": {
+                "FileSystemDataSource": {
+                    **file_system,
+                    "FileSystemType": "EFS",
+                    "DirectoryPath": "/data",
+                    "FileSystemAccessMode": "rw",
+                }
+            },
+        },
+        {
+            "ChannelName": "d",
+            "DataSource": {
+                "FileSystemDataSource": {
+                    **file_system,
+                    "FileSystemType": "FSxLustre",
+                    "DirectoryPath": "/fsx/data",
+                    "FileSystemAccessMode": "ro",
+                }
+            },
+        },
+    ]

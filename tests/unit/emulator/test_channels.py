@@ -106,3 +106,58 @@ def test_every_channel_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         store.mounts([Channel("a", str(tmp_path / "x")), Channel("b", str(tmp_path / "y"))])
     assert [fault.what.split(":")[0] for fault in caught.value.faults] == ["channel a", "channel b"]
+
+
+def table(folder: Path, *rows: str) -> Path:
+    path = folder / "inputs.tsv"
+    path.write_text("".join(row.replace(" ", "\t") + "\n" for row in rows))
+    return path
+
+
+def test_optional_columns_go_by_name_and_may_be_left_empty(tmp_path: Path) -> None:
+    path = table(
+        tmp_path, "input_mode channel_name data_location content_type", "FastFile a s3://b/a", " b s3://b/b text/csv"
+    )
+    found = channels.read(path)
+    assert found.channels == (
+        Channel("a", "s3://b/a", input_mode="FastFile"),
+        Channel("b", "s3://b/b", content_type="text/csv"),
+    )
+    told = [str(warning) for warning in found.warnings]
+    assert any("accelerate takes the first field" in each for each in told)
+    assert any("accelerate does not see the columns input_mode, content_type" in each for each in told)
+
+
+@pytest.mark.parametrize(
+    ("rows", "what"),
+    [
+        (("channel_name data_location input_mode", "a s3://b/a Fast"), "did you mean FastFile"),
+        (("channel_name data_location distribution", "a s3://b/a Sharded"), "did you mean ShardedByS3Key"),
+        (("channel_name data_location input_mod", "a s3://b/a File"), "did you mean input_mode"),
+        (("channel_name data_location access access", "a s3://b/a"), "column access is given twice"),
+        (("channel_name input_mode access", "a File ro"), "column data_location is missing"),
+        (("channel_name data_location access", "a s3://b/a ro more"), "4 fields where the header has 3"),
+        (("channel_name access data_location", "a ro"), "2 fields where the header has 3"),
+        (("channel_name data_location access", "a  ro"), "data_location is empty"),
+        (("channel_name data_location", "a efs://data"), "write efs://fs-"),
+        (("channel_name data_location", "a fxs://fs-01234567/x"), "did you mean fsx"),
+    ],
+)
+def test_faults_of_optional_columns_and_file_systems(tmp_path: Path, rows: tuple[str, ...], what: str) -> None:
+    with pytest.raises(InputError) as caught:
+        channels.read(table(tmp_path, *rows))
+    assert any(what in str(fault) for fault in caught.value.faults), caught.value.faults
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        Channel("a", "efs://fs-01234567/x"),
+        Channel("a", "s3://b/a", input_mode="Pipe"),
+        Channel("a", "s3://b/a", data_type="ManifestFile"),
+    ],
+)
+def test_what_only_sagemaker_has_is_refused_here(tmp_path: Path, channel: Channel) -> None:
+    with pytest.raises(InputError) as caught:
+        ChannelStore(tmp_path / "store", None).mounts([channel])
+    assert "is not to be had on this machine" in caught.value.faults[0].what
