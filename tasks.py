@@ -283,7 +283,7 @@ def checks(c: Context, kind: str | None = None, markdown: bool = False, json: bo
     help={
         "check": "examine this configuration and its TSV files instead",
         "answers": "take the answers from this file: YAML or JSON, keys as in a configuration",
-        "output": "file to write, JSON if it ends in .json; default: sagemaker.yaml",
+        "output": "file to write, JSON if it ends in .json; default: sagemaker.yaml; with --check: the mended file",
         "force": "write over a file that exists",
         **CONFIG_KEYS,
         **_JSON,

@@ -63,7 +63,7 @@ KEYS: tuple[Key, ...] = (
 BY_NAME: Mapping[str, Key] = {key.name: key for key in KEYS}
 
 # Keys of older writers, which every accelerate since converts when it loads the file.
-_FORMER = {"fp16": "mixed_precision", "dynamo_backend": "dynamo_config"}
+FORMER = {"fp16": "mixed_precision", "dynamo_backend": "dynamo_config"}
 # Keys of accelerate's other kind of config, for a cluster of one's own.
 _CLUSTER = """
     commands command_file deepspeed_config downcast_bf16 fp8_config fsdp_config machine_rank main_process_ip
@@ -156,7 +156,7 @@ def parse(path: Path, content: str) -> ConfigFile:
     faults: list[Fault] = []
     values: dict[str, Any] = {}
     for name, given in data.items():
-        if name in _FORMER:
+        if name in FORMER:
             _convert_former(name, given, data, values, document, faults)
         elif name not in BY_NAME:
             faults.append(_unknown(name, document, data))
@@ -192,11 +192,16 @@ def text(config: Config, suffix: str) -> str:
             continue  # accelerate's defaults name an image of 2022; here they would look like someone's choice
         if each.name in BY_NAME and (each.name == "image_uri" or value not in (None, {})):
             data[each.name] = dict(value) if isinstance(value, Mapping) else value
+    return dump(data, suffix)
+
+
+def dump(data: Mapping[str, Any], suffix: str) -> str:
+    """Keys and values as a file's text."""
     if suffix == ".json":
         return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     import yaml
 
-    return yaml.safe_dump(data, allow_unicode=True)
+    return yaml.safe_dump(dict(data), allow_unicode=True)
 
 
 def read_by(config: Config) -> tuple[str, str]:

@@ -27,12 +27,12 @@ def config(json: bool, check: str, answers: str, output: str, force: bool, flags
     """Write a configuration, or with `check` examine one."""
     with command(json) as (settings, console):
         if check:
-            _refuse_with("check", answers=answers, output=output, **flags)
-            _check(Path(check), settings, console)
+            _refuse_with("check", answers=answers, **flags)
+            if output:
+                _mend(Path(check), _target(output, force), console)
+            _check(Path(output or check), settings, console)
             return
-        target = Path(output or DEFAULT_FILE)
-        if target.exists() and not force:
-            raise UsageError(f"{target} exists", fix="give another --output, or --force to write it anew")
+        target = _target(output or DEFAULT_FILE, force)
         known = _known(answers, flags)
         if not answers and not any(value is not None for value in flags.values()):
             known = questions.ask(console.ask, console.note, known)
@@ -60,6 +60,25 @@ def _check(path: Path, settings: Settings, console: Console) -> None:
             "accelerate": {"oldest": oldest, "newest": newest},
         }
     )
+
+
+def _target(output: str, force: bool) -> Path:
+    target = Path(output)
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists", fix="give another --output, or --force to write it anew")
+    return target
+
+
+def _mend(path: Path, target: Path, console: Console) -> None:
+    """Write a configuration anew without the faults that have one remedy only."""
+    from slipway.clients import mending
+    from slipway.files import write_whole
+
+    content, done = mending.mend(target, accelerate.read(path).document.data)
+    write_whole(target, content)
+    for each in done:
+        console.note(f"mended: {each}")
+    console.note(f"wrote {target}")
 
 
 def _write(made: Config, target: Path, settings: Settings, console: Console) -> None:
