@@ -73,7 +73,8 @@ def test_pip_brings_the_base_toolkit_and_nothing_else(engine: Engine, before: st
         "slipway_training-0.1.0.dist-info",
         "slipway_pytorch_training-0.1.0.dist-info",
     }
-    assert {path for path in added if not path.startswith(PACKAGES)} == {"/usr/local/bin/train"}
+    programs = {"/usr/local/bin/train", "/usr/local/bin/serve"}
+    assert {path for path in added if not path.startswith(PACKAGES)} == programs
     config = engine.image(foreign)["Config"]
     assert not config.get("Entrypoint")
 
