@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from slipway.verify.inspection import Inspection
 
+SERVERS = {
+    *("aiohttp", "bentoml", "bottle", "cherrypy", "fastapi", "flask", "gevent", "granian", "gunicorn", "hypercorn"),
+    *(
+        "litserve",
+        "multi-model-server",
+        "starlette",
+        "torchserve",
+        "tornado",
+        "twisted",
+        "uvicorn",
+        "waitress",
+        "werkzeug",
+    ),
+}
 TOOLKITS = {"training": "slipway-training"}
 
 
@@ -46,3 +60,8 @@ def test_programs_framework(looked: Inspection) -> None:
         f"import {name} fails:\n{said.strip()}" for name, (code, said) in looked.facts["imports"].items() if code
     ]
     assert not problems, "\n".join(problems)
+
+
+def test_programs_no_server(looked: Inspection) -> None:
+    found = SERVERS & looked.facts["packages"].keys()
+    assert not found, f"web servers are installed: {', '.join(sorted(found))}"
