@@ -18,6 +18,7 @@ import yaml
 from slipway import process
 from slipway.clients import accelerate, arguments, config_check, emit, launch, request
 from slipway.clients.accelerate import Config
+from slipway.engine.docker import Engine
 
 from .clients import sdk
 
@@ -242,3 +243,39 @@ def test_printed_programs_start_the_same_job(client: Accelerate, form: str, vers
     assert {"train", "test"} <= {channel["ChannelName"] for channel in sent["InputDataConfig"]}
     assert wanted["Environment"].items() <= sent["Environment"].items()
     assert json.loads(sent["HyperParameters"]["id"]) == 7
+
+
+EXAMPLE = """\
+import json, os, sys
+from pathlib import Path
+
+print("arguments " + json.dumps(sys.argv[1:]))
+print("channel " + Path(os.environ["SM_CHANNEL_TRAIN"], "part.csv").read_text().strip())
+print("launched by accelerate: " + os.environ["ACCELERATE_USE_SAGEMAKER"])
+print("epoch 0:", {"accuracy": 0.5, "f1": 0.25})
+"""
+
+
+@pytest.mark.parametrize(("kind", "version"), sorted(VERSIONS.items()))
+def test_the_real_accelerate_trains_in_our_image(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, version: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text(EXAMPLE)
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "part.csv").write_text("1,2\n")
+    (tmp_path / "inputs.tsv").write_text(f"channel_name\tdata_location\ntrain\tfile://{tmp_path}/train\n")
+    (tmp_path / "metrics.tsv").write_text("metric_name\tmetric_regex\nf1\t'f1': ([0-9.]+)\n")
+    role = "arn:aws:iam::123456789012:role/X"
+    wanted = {**CONFIG, "ec2_instance_type": "local", "iam_role_name": role, "distributed_type": kind}
+    wanted |= {"image_uri": sdk.training_image(engine), "mixed_precision": "no", "num_machines": 1}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({k: v for k, v in wanted.items() if k != "profile"}))
+    keys = ["--aws_access_key_id", "test", "--aws_secret_access_key", "test"]
+    arguments = ["launch", "--config_file", "config.yaml", *keys, "src/train.py", "--lr", "1e-3"]
+    with sdk.client(f"accelerate-{version}") as client:
+        done = client.program([sdk.HERE / "accelerate_client.py", "request", "/dev/null", *arguments], tmp_path)
+    text = done.stdout + done.stderr
+    assert done.code == 0, text
+    for line in ('arguments ["--lr", "0.001"]', "channel 1,2", "launched by accelerate: true", "epoch 0: {'accuracy'"):
+        assert line in text

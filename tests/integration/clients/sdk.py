@@ -13,7 +13,7 @@ import secrets
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,21 +86,28 @@ class Client:
         """Run a job to its end, whatever that is, and clear away its containers and network."""
         root = folder / f"slipway-{secrets.token_hex(6)}"  # compose calls the containers by this name
         root.mkdir()
-        config, request = folder / "sdk.yaml", folder / "job.json"
-        config.write_text(_NO_TELEMETRY)
+        request = folder / "job.json"
         request.write_text(json.dumps({**asdict(job), "root": str(root)}))
+        done = self.program([HERE / f"{self.version}.py", request], folder)
+        error = f"\n{done.stderr}".rpartition("\nraised ")[2].strip() if done.code else ""
+        return Finished(error, _by_host(done.stdout), root, done.stdout + done.stderr)
+
+    def program(self, words: Sequence[str | Path], folder: Path) -> process.Completed:
+        """Run a Python program that starts jobs, and clear away their containers and network."""
+        config = folder / "sdk.yaml"
+        config.write_text(_NO_TELEMETRY)
         environment = {
             **self.environment,
             "SAGEMAKER_USER_CONFIG_OVERRIDE": str(config),
             "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": str(config),
             "TMPDIR": str(folder),
         }
-        program = [self.python, HERE / f"{self.version}.py", request]
         # Every SDK calls the jobs' network, and v3 the hosts on it, by the same names whoever runs a job.
         with locked(_state() / "clients" / "jobs.lock"):
             try:
-                done = process.run(
-                    ["env", "-u", "AWS_PROFILE", "-u", "AWS_SESSION_TOKEN", *program],
+                return process.run(
+                    ["env", "-u", "AWS_PROFILE", "-u", "AWS_SESSION_TOKEN", self.python, *words],
+                    cwd=folder,
                     env=environment,
                     timeout=_LONGEST_JOB,
                     check=False,
@@ -108,8 +115,6 @@ class Client:
             finally:
                 for file in folder.rglob("docker-compose.yaml"):
                     process.run(["docker", "compose", "--file", file, "down", "--timeout", "0"], check=False)
-        error = f"\n{done.stderr}".rpartition("\nraised ")[2].strip() if done.code else ""
-        return Finished(error, _by_host(done.stdout), root, done.stdout + done.stderr)
 
 
 @contextlib.contextmanager
