@@ -50,14 +50,16 @@ def test_every_line_is_told_once_and_all_of_them_before_the_end() -> None:
         ("InProgress", {}),
         ("InProgress", {one: ["a", "loss=3"]}),
         ("InProgress", {one: ["a", "loss=3", "b", "loss=2", "c"], two: ["x"]}),
-        ("Completed", {one: ["a", "loss=3", "b", "loss=2", "c", "loss=1"], two: ["x", "y"]}),
+        ("Completed", {one: ["a", "loss=3", "b", "loss=2", "c", "loss=1", "d", "e", "f"], two: ["x", "y"]}),
         ModelArtifacts={"S3ModelArtifacts": "s3://b/model.tar.gz"},
         TrainingStartTime=START,
         TrainingEndTime=START + datetime.timedelta(seconds=90),
     )
     outcome, heard = follow(service, metrics=[LOSS])
     lines = heard["lines"]
-    assert [text for host, text in lines if host == "algo-1"] == ["a", "loss=3", "b", "loss=2", "c", "loss=1"]
+    assert [text for host, text in lines if host == "algo-1"] == [
+        *["a", "loss=3", "b", "loss=2", "c", "loss=1", "d", "e", "f"]
+    ]
     assert [text for host, text in lines if host == "algo-2"] == ["x", "y"]
     assert heard["values"] == [3, 2, 1]
     assert heard["status"] == ["InProgress", "Completed"]

@@ -190,6 +190,12 @@ def test_regions_without_a_profiler(write: Write) -> None:
     assert created(write(), region="eu-south-2")["ProfilerConfig"] == {"DisableProfiler": True}
 
 
+def test_a_job_of_one_kind_has_the_variables_of_the_accelerate_that_can_launch_it(write: Write) -> None:
+    variables = created(write(distributed_type="NO"))["Environment"]
+    assert "ACCELERATE_DYNAMO_USE_REGIONAL_COMPILATION" not in variables
+    assert variables["ACCELERATE_SAGEMAKER_DISTRIBUTED_TYPE"] == "NO"
+
+
 def test_fp8_brings_accelerates_own_defaults(write: Write) -> None:
     variables = created(write(mixed_precision="fp8"))["Environment"]
     assert variables["ACCELERATE_FP8_FORMAT"] == "HYBRID"
