@@ -94,6 +94,7 @@ model = DistributedDataParallel(torch.nn.Linear(2, 1))
 model(torch.ones(1, 2)).sum().backward()
 weights = torch.cat([p.detach().flatten() for p in model.parameters()]).tolist()
 print("smddp", dist.get_backend(), int(total), [round(w, 6) for w in weights])
+del model  # it holds the process group, whose threads must end before the interpreter does
 dist.destroy_process_group()
 """
 
