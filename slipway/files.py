@@ -74,8 +74,9 @@ def same_file(source: Path, target: Path) -> Path:
 
     Whoever looks sees the old or the new file, whole, also when two commands do this at once.
     """
-    if target.exists() and target.samefile(source):
-        return target
+    with contextlib.suppress(FileNotFoundError):  # of the target, which another command may take away just now
+        if target.samefile(source):
+            return target
     with naming_full_disk(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
