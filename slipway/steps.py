@@ -78,17 +78,12 @@ def known(project: Path) -> list[Step]:
             for name in tried
         ),
         Step("golden", (_pytest("tests/golden"),)),
+        # Integration tests start from these images.
+        Step("images", (_module("invoke", "build", "--all"),)),
         Step("integration", (_pytest("tests/integration", "-m", "not slow"),)),
         # A verdict that is on file for the same image and checks is not made again.
-        Step(
-            "contract",
-            (
-                _module("invoke", "build", "--framework", "pytorch"),
-                _module("invoke", "verify", "--framework", "pytorch"),
-            ),
-        ),
+        Step("contract", (_module("invoke", "verify", "--all"),)),
         Step("slow", (_pytest("tests/integration", "-m", "slow"),), slow=True),
-        Step("matrix", (_module("invoke", "build", "--all"), _module("invoke", "verify", "--all")), slow=True),
     ]
 
 
