@@ -70,7 +70,7 @@ def known(project: Path) -> list[Step]:
         *(
             Step(
                 f"toolkit {name}",
-                (_pytest(f"tests/toolkits/{name}"),),
+                (_pytest(f"tests/toolkits/{name}", "-m", "not integration"),),
                 environment={
                     "PYTHONPATH": ":".join(str(sources[part]) for part in dict.fromkeys((name, BASE_TOOLKIT)))
                 },
@@ -81,6 +81,7 @@ def known(project: Path) -> list[Step]:
         # Integration tests start from these images.
         Step("images", (_module("invoke", "build", "--all"),)),
         Step("integration", (_pytest("tests/integration", "-m", "not slow"),)),
+        Step("toolkit in containers", (_pytest(f"tests/toolkits/{BASE_TOOLKIT}", "-m", "integration"),)),
         # A verdict that is on file for the same image and checks is not made again.
         Step("contract", (_module("invoke", "verify", "--all"),)),
         Step("slow", (_pytest("tests/integration", "-m", "slow"),), slow=True),

@@ -10,13 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from slipway import base, process, settings
-from slipway.console import Console
-from slipway.engine import rootfs
+from slipway import process, settings
 from slipway.engine.docker import Engine
-from slipway.errors import NotFoundError
-
-BASE = "slipway-dev/base:bookworm"
+from tests.base_image import ensure
 
 # Runs /opt/ml/code/ENTRY as a toolkit would, with what a test needs to look at and nothing more.
 TRAIN = """\
@@ -37,14 +33,7 @@ def engine() -> Engine:
 @pytest.fixture(scope="session")
 def base_image(engine: Engine) -> str:
     """A Debian with Python, made from the bootstrapped root filesystem where the engine does not have it yet."""
-    try:
-        engine.image(BASE)
-    except NotFoundError:
-        recipe = base.of("debian12")
-        assert isinstance(recipe, base.Recipe)
-        tar = rootfs.ensure(recipe, settings.read(), Console(), drift=False).tar
-        process.run(["docker", "import", tar, BASE])
-    return BASE
+    return ensure(engine)
 
 
 @pytest.fixture(scope="session")
