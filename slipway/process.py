@@ -117,11 +117,6 @@ def detach(argv: Sequence[str | Path], *, cwd: Path, log: Path, fix: str = "") -
     return child.pid
 
 
-def replace(argv: Sequence[str | Path]) -> None:  # pragma: no cover - does not return
-    """Become another program (for commands that hand over entirely)."""
-    os.execvp(str(argv[0]), [str(part) for part in argv])
-
-
 def _start(
     argv: Sequence[str | Path],
     *,
