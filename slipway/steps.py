@@ -16,8 +16,14 @@ from slipway.files import sha256_bytes, sha256_file, write_whole
 
 FOLDER = "check"  # below the state folder: a log a step, and the tree that it last passed on
 TAIL_LINES = 60
-BASE_TOOLKIT = "training"  # what every other toolkit stands on
+# The toolkits whose packages a toolkit imports, by what its name ends with; a toolkit need not exist yet.
+STANDS_ON = {
+    "huggingface-inference": ("pytorch-inference", "tensorflow-inference"),
+    "-inference": ("inference",),
+    "-training": ("training",),
+}
 
+_INTEGRATION = "mark.integration"
 _PYTEST = re.compile(r"^=*\s*\d+ (passed|failed|error|skipped|xfailed|deselected).*")
 
 
@@ -51,7 +57,8 @@ def known(project: Path) -> list[Step]:
     """Every step, cheapest first."""
     toolkits = sorted(path.parent.name for path in (project / "toolkits").glob("*/pyproject.toml"))
     sources = {name: project / "toolkits" / name / "src" for name in toolkits}
-    tried = [name for name in toolkits if list((project / "tests" / "toolkits" / name).glob("**/test_*.py"))]
+    tried = [name for name in toolkits if _tests(project, name)]
+    contained = [name for name in tried if any(_INTEGRATION in path.read_text() for path in _tests(project, name))]
     return [
         Step(
             "lint",
@@ -71,9 +78,7 @@ def known(project: Path) -> list[Step]:
             Step(
                 f"toolkit {name}",
                 (_pytest(f"tests/toolkits/{name}", "-m", "not integration"),),
-                environment={
-                    "PYTHONPATH": ":".join(str(sources[part]) for part in dict.fromkeys((name, BASE_TOOLKIT)))
-                },
+                environment=_python_path(name, sources),
             )
             for name in tried
         ),
@@ -81,7 +86,14 @@ def known(project: Path) -> list[Step]:
         # Integration tests start from these images.
         Step("images", (_module("invoke", "build", "--all"),)),
         Step("integration", (_pytest("tests/integration", "-m", "not slow"),)),
-        Step("toolkit in containers", (_pytest(f"tests/toolkits/{BASE_TOOLKIT}", "-m", "integration"),)),
+        *(
+            Step(
+                f"toolkit {name} in containers",
+                (_pytest(f"tests/toolkits/{name}", "-m", "integration"),),
+                environment=_python_path(name, sources),
+            )
+            for name in contained
+        ),
         # A verdict that is on file for the same image and checks is not made again.
         Step("contract", (_module("invoke", "verify", "--all"),)),
         Step("slow", (_pytest("tests/integration", "-m", "slow"),), slow=True),
@@ -141,6 +153,16 @@ def passed_before(step: Step, state: Path, tree: str) -> bool:
 
 def remember(step: Step, state: Path, tree: str) -> None:
     write_whole(_mark(step, state), tree)
+
+
+def _tests(project: Path, toolkit: str) -> list[Path]:
+    return sorted((project / "tests" / "toolkits" / toolkit).glob("**/test_*.py"))
+
+
+def _python_path(toolkit: str, sources: Mapping[str, Path]) -> dict[str, str]:
+    """PYTHONPATH with a toolkit's own package first, then those that it stands on, as its image has them."""
+    below = [part for ending, parts in STANDS_ON.items() if toolkit.endswith(ending) for part in parts]
+    return {"PYTHONPATH": ":".join(str(sources[part]) for part in (toolkit, *below) if part in sources)}
 
 
 def _mark(step: Step, state: Path) -> Path:

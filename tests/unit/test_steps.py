@@ -56,6 +56,38 @@ def test_no_test_folder_is_forgotten() -> None:
         assert kind in ("tests/contract", "tests/bench") or kind in told or folder in told, folder
 
 
+def test_a_toolkit_is_tested_beside_the_packages_that_it_stands_on(tmp_path: Path) -> None:
+    names = ("training", "pytorch-training", "inference", "pytorch-inference", "huggingface-inference")
+    for name in names:
+        (tmp_path / "toolkits" / name).mkdir(parents=True)
+        (tmp_path / "toolkits" / name / "pyproject.toml").write_text("")
+        (tmp_path / "tests" / "toolkits" / name).mkdir(parents=True)
+        (tmp_path / "tests" / "toolkits" / name / "test_one.py").write_text("")
+    path = {
+        step.name.removeprefix("toolkit "): step.environment["PYTHONPATH"].replace(f"{tmp_path}/toolkits/", "")
+        for step in steps.known(tmp_path)
+        if step.name.startswith("toolkit ")
+    }
+    assert path == {
+        "training": "training/src",
+        "pytorch-training": "pytorch-training/src:training/src",
+        "inference": "inference/src",
+        "pytorch-inference": "pytorch-inference/src:inference/src",
+        # TensorFlow's is not there in this tree.
+        "huggingface-inference": "huggingface-inference/src:pytorch-inference/src:inference/src",
+    }
+
+
+def test_each_toolkit_with_integration_tests_is_tested_in_containers(tmp_path: Path) -> None:
+    for name, text in {"training": "pytestmark = pytest.mark.integration", "inference": ""}.items():
+        (tmp_path / "toolkits" / name).mkdir(parents=True)
+        (tmp_path / "toolkits" / name / "pyproject.toml").write_text("")
+        (tmp_path / "tests" / "toolkits" / name).mkdir(parents=True)
+        (tmp_path / "tests" / "toolkits" / name / "test_one.py").write_text(text)
+    found = [step.name for step in steps.known(tmp_path) if step.name.endswith("in containers")]
+    assert found == ["toolkit training in containers"]
+
+
 def test_a_step_keeps_its_output_and_pytests_closing_line(tmp_path: Path) -> None:
     outcome = run(Step("unit", (python("print('....'); print('== 4 passed in 0.1s ==')"),)), tmp_path)
     assert (outcome.status, outcome.summary) == ("passed", "4 passed in 0.1s")
