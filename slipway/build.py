@@ -53,6 +53,7 @@ def rendering(
             revision=revisions[image.id].commit,
             created=revisions[image.id].created,
             base=plan.bases[image.os],
+            held=render.toolkits_of(image.toolkits, sources),
         )
         for image in plan.images
     }

@@ -15,13 +15,13 @@ import json
 import re
 import shlex
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slipway import toolkits
 from slipway.base import EPOCH, Base, Pulled, Recipe, describe
-from slipway.engine.wheels import distribution
 from slipway.errors import Fault, SpecError
 from slipway.plan import Plan, Stage
 from slipway.spec.model import Image, Sources
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CA_VARIABLE = "HOST_CA"
 WHEELS_VARIABLE = "WHEELS"
+CAPABILITY = "com.amazonaws.sagemaker.capabilities."
 _FOLDER = "dockerfiles/"
 
 
@@ -106,9 +107,13 @@ def _text(templates: Environment, name: str, **values: object) -> str:
 
 
 def _stage_files(stage: Stage, templates: Environment, sources: Sources) -> dict[str, str | bytes]:
-    toolkits = _distributions(stage, sources)
-    setups = [module for name in stage.toolkits if (module := _setup(sources.toolkits[name]["pyproject.toml"]))]
-    values = {**stage.values, "toolkits": toolkits, "setups": setups, "extras": stage.extras}
+    held = toolkits_of(stage.toolkits, sources)
+    values = {
+        **stage.values,
+        "toolkits": [toolkit.distribution for toolkit in held],
+        "setups": [toolkit.setup for toolkit in held if toolkit.setup],
+        "extras": stage.extras,
+    }
     files: dict[str, str | bytes] = {
         f"{stage.name}/Dockerfile": _text(templates, stage.template, **values, stage=stage.name, epoch=EPOCH).lstrip(
             "\n"
@@ -181,20 +186,12 @@ def _build_script(plan: Plan, templates: Environment) -> str:
         if stage.template.startswith("base") and isinstance(base, Recipe):
             target = f"{stage.name}/{stage.values['rootfs']}"
             recipes[target] = base.script(f"{target}.part")
-    toolkits = {
-        stage.name: [f"./toolkits/{name}" for name in stage.toolkits] for stage in plan.stages if stage.toolkits
-    }
-    return _text(templates, "build.sh.j2", recipes=recipes, toolkits=toolkits, epoch=EPOCH)
+    folders = {stage.name: [f"./toolkits/{name}" for name in stage.toolkits] for stage in plan.stages if stage.toolkits}
+    return _text(templates, "build.sh.j2", recipes=recipes, toolkits=folders, epoch=EPOCH)
 
 
-def _distributions(stage: Stage, sources: Sources) -> list[str]:
-    return [distribution(name, sources.toolkits[name].get("pyproject.toml")) for name in stage.toolkits]
-
-
-def _setup(pyproject: bytes) -> str:
-    """The module that a toolkit wants to be run once where it is installed: `setup` of its `[tool.slipway]`."""
-    match = re.search(r'^\[tool\.slipway\]$.*?^setup = "([\w.]+)"$', pyproject.decode(), re.MULTILINE | re.DOTALL)
-    return match[1] if match else ""
+def toolkits_of(names: Iterable[str], sources: Sources) -> list[toolkits.Toolkit]:
+    return [toolkits.read(name, sources.toolkits[name].get("pyproject.toml")) for name in names]
 
 
 def write(rendering: Rendering, folder: Path) -> None:
@@ -208,25 +205,30 @@ def write(rendering: Rendering, folder: Path) -> None:
             write_whole(target, content, mode=mode)
 
 
-def labels(image: Image, *, revision: str, created: str, base: Base) -> dict[str, str]:
-    """The labels of an image: OCI's annotations, and the family that users of AWS's images query.
+def labels(
+    image: Image, *, revision: str, created: str, base: Base, held: Sequence[toolkits.Toolkit] = ()
+) -> dict[str, str]:
+    """The labels of an image: OCI's annotations, the family that users of AWS's images query, and what SageMaker may
+    ask of it: the capabilities of the toolkits that it holds.
 
     Only what is true of every image of the cell is claimed. `created` is ISO 8601.
     """
     dlc = "com.amazonaws.ml.engines.sagemaker.dlc"
-    version = re.sub(r"[^A-Za-z0-9]", "-", image.version)
     machine = {"amd64": "x86", "arm64": "arm64"}[image.architecture]
     device = f"gpu.cu{image.cuda.replace('.', '')}" if image.cuda else image.processor
-    facts = (
-        f"framework.{image.framework}.{version}",
+    facts = [
+        f"framework.{image.framework}.{_dashed(image.version)}",
         f"device.{device}",
         f"arch.{machine}",
         f"python.py{image.python.replace('.', '')}",
         f"os.{image.os}",
         f"job.{image.scope}",
         "contributor.slipway",
-    )
+    ]
+    if image.scope == "inference":
+        facts += [f"inference-toolkit.{_dashed(toolkit.version)}" for toolkit in held if toolkit.folder == "inference"]
     found = {f"{dlc}.{fact}": "true" for fact in facts}
+    found |= {f"{CAPABILITY}{name}": "true" for toolkit in held for name in toolkit.capabilities}
     name, _, digest = base.reference.partition("@") if isinstance(base, Pulled) else (describe(base), "", "")
     opencontainers = {
         "title": image.id,
@@ -239,3 +241,7 @@ def labels(image: Image, *, revision: str, created: str, base: Base) -> dict[str
     }
     found |= {f"org.opencontainers.image.{name}": value for name, value in opencontainers.items() if value}
     return found
+
+
+def _dashed(version: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "-", version)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from slipway import process
-from slipway.errors import SpecError
+from slipway import process, toolkits
 from slipway.files import locked, naming_full_disk, same_file, sha256_file
 from slipway.settings import PipSettings
 
@@ -93,7 +92,7 @@ def stage(locks: Iterable[str], pip: PipSettings, folder: Path) -> list[Path]:
 def build_toolkit(source: Path, folder: Path, *, epoch: int) -> Path:
     """Build a toolkit's wheel into `folder`, stamped `epoch` (seconds since 1970): same source, same bytes."""
     project = source / "pyproject.toml"
-    module = distribution(source.name, project.read_bytes() if project.is_file() else None)
+    module = toolkits.read(source.name, project.read_bytes() if project.is_file() else None).distribution
     folder.mkdir(parents=True, exist_ok=True)
     process.run(
         [sys.executable, "-m", "flit_core.wheel", "--outdir", folder.resolve(), source],
@@ -102,16 +101,6 @@ def build_toolkit(source: Path, folder: Path, *, epoch: int) -> Path:
     )
     (wheel,) = folder.glob(f"{module}-*.whl")
     return wheel
-
-
-def distribution(toolkit: str, pyproject: bytes | None) -> str:
-    """A toolkit's name as its wheel's file has it. Raises SpecError when its pyproject.toml is missing or unnamed."""
-    if pyproject is None:
-        raise SpecError(f"toolkits/{toolkit} has no pyproject.toml", fix="a toolkit is a folder that builds a wheel")
-    match = re.search(r'^name\s*=\s*["\']([\w.-]+)["\']', pyproject.decode(errors="replace"), re.MULTILINE)
-    if not match:
-        raise SpecError(f"toolkits/{toolkit}/pyproject.toml has no project name", fix='add name = "slipway-…"')
-    return normal_name(match[1]).replace("-", "_")
 
 
 def _linked_folders(page: Path) -> list[Path]:

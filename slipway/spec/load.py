@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from slipway.spec.schema import BuildspecFile, ExcludedPart, StackPart
 
 
+NO_FRAMEWORK = "base"  # the one whose stacks need not name packages
+
+
 @dataclass(frozen=True)
 class _Known:
     """What a buildspec file may name: the toolkits that exist, and the scopes that have a template."""
@@ -92,7 +95,7 @@ def _read(document: Document, known: _Known) -> tuple[list[Image], list[Fault]]:
     images = []
     newest = max(parsed.stacks, key=lambda key: _order(parsed.stacks[key].version))
     for key, stack in parsed.stacks.items():
-        faults += _stack_faults(document, key, stack)
+        faults += _stack_faults(document, parsed.framework, key, stack)
         faults += _scope_faults(document, parsed, key, known)
         images += _cells(document, parsed, key, stack, newest=key == newest)
     for at, rule in enumerate(parsed.excluded):
@@ -101,7 +104,7 @@ def _read(document: Document, known: _Known) -> tuple[list[Image], list[Fault]]:
     return [_exclude(parsed.excluded, image) for image in images], faults
 
 
-def _stack_faults(document: Document, key: str, stack: StackPart) -> list[Fault]:
+def _stack_faults(document: Document, framework: str, key: str, stack: StackPart) -> list[Fault]:
     here: Place = ("stacks", key)
     faults = []
     for name, part in stack.processors.items():
@@ -110,7 +113,7 @@ def _stack_faults(document: Document, key: str, stack: StackPart) -> list[Fault]
             faults.append(document.fault(place, "a gpu cell needs its CUDA version", 'add cuda: "13.0", say'))
         if name == "cpu" and part.cuda is not None:
             faults.append(document.fault((*place, "cuda"), "a cpu cell has no CUDA version", "remove it"))
-        if not stack.packages.common and not getattr(stack.packages, name):
+        if framework != NO_FRAMEWORK and not stack.packages.common and not getattr(stack.packages, name):
             faults.append(
                 document.fault((*here, "packages"), f"no package is named for {name}", "name the framework's")
             )

@@ -111,7 +111,7 @@ class StackPart(_Part):
     python: list[Minor] = Field(min_length=1)
     processors: dict[Processor, ProcessorPart] = Field(min_length=1)
     scopes: list[Scope] = Field(min_length=1)
-    packages: PackagesPart
+    packages: PackagesPart = PackagesPart()
     system_packages: SystemPackagesPart = Field(default=SystemPackagesPart(), alias="system-packages")
     leave_out: list[SitePath] = Field(
         default=[],

@@ -24,7 +24,8 @@ REFRESH = "see what changed with `pytest tests/golden --refresh` and `git diff t
 def files(image: Image) -> dict[str, str]:
     sources, below = load.read_sources(ROOT), base.of(image.os)
     made = plan.plan([image], sources, {image.os: below})
-    rendered = render.render(made, sources, {image.id: render.labels(image, base=below, **STABLE)})
+    held = render.toolkits_of(image.toolkits, sources)
+    rendered = render.render(made, sources, {image.id: render.labels(image, base=below, held=held, **STABLE)})
     return {
         path: content.decode()
         for path, content in rendered.files.items()

@@ -19,7 +19,7 @@ from .conftest import ROOT
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("files", "console", "process", "registry"),
-    ("documents", "tables", "records", "base"),
+    ("documents", "tables", "records", "base", "toolkits"),
     ("settings",),
     ("spec",),
     ("engine",),

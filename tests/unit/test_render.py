@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from slipway import base, build, plan, render, settings
+from slipway import base, build, plan, render, settings, toolkits
 from slipway.errors import SpecError
 from slipway.render import Rendering
 from slipway.spec import load
@@ -272,3 +272,12 @@ def test_labels_are_those_that_users_query(project: Path) -> None:
     assert found["org.opencontainers.image.revision"] == "abc"
     assert found["org.opencontainers.image.created"] == "2026-01-01T00:00:00+00:00"
     assert all(found.values()), "a label that says nothing is left out"
+
+
+def test_an_inference_image_says_what_its_toolkit_can_do(project: Path) -> None:
+    held = [toolkits.Toolkit("inference", "slipway_inference", "1.2.0", "", ("multi-models",))]
+    image = replace(image_of(project), scope="inference")
+    found = render.labels(image, revision="", created="", base=base.of("debian12"), held=held)
+    assert found["com.amazonaws.sagemaker.capabilities.multi-models"] == "true"
+    assert found["com.amazonaws.ml.engines.sagemaker.dlc.inference-toolkit.1-2-0"] == "true"
+    assert not any(name.endswith("bidirectional-streaming") for name in found)

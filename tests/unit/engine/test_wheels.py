@@ -155,11 +155,6 @@ def test_a_toolkits_wheel_has_equal_bytes_wherever_and_whenever(project: Path, t
     assert wheels.build_toolkit(copy, tmp_path / "3", epoch=1_700_000_000).read_bytes() != first.read_bytes()
 
 
-@pytest.mark.parametrize("line", ['name = "Slipway.Tool_kit"', "name = 'slipway-tool-kit'"])
-def test_a_distribution_is_named_as_its_wheel(line: str) -> None:
-    assert wheels.distribution("x", f"[project]\n{line}\n".encode()) == "slipway_tool_kit"
-
-
 def test_a_toolkit_that_cannot_be_built_is_told(project: Path, tmp_path: Path) -> None:
     source = project / "toolkits" / "training"
     (source / "small_toolkit.py").unlink()

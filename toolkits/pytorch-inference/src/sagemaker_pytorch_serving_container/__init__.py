@@ -1,0 +1,6 @@
+"""Serves PyTorch models inside a SageMaker inference container.
+
+Importing the package itself needs neither PyTorch nor anything else beyond the base toolkit.
+"""
+
+__version__ = "0.1.0"
