@@ -48,3 +48,22 @@ def _explain_unused_gpus(torch: Any) -> None:
     else:
         reason = f"PyTorch {torch.__version__} with CUDA {torch.version.cuda} cannot use it: compare the driver's version"
     logger.warning("The host has %d GPU(s), and the model runs on the CPU. %s.", len(gpus), reason)
+
+
+def of_model(model: Any) -> set[Any]:
+    """The devices that hold a model's parameters and buffers; empty for what has none, as a frozen TorchScript."""
+    found: set[Any] = set()
+    for name in ("parameters", "buffers"):
+        listed = getattr(model, name, None)
+        if callable(listed):
+            found.update(tensor.device for tensor in listed())
+    return found
+
+
+def to_eval(model: Any) -> None:
+    """Sets evaluation mode, where the model has modes. Exported programs keep the one they were exported in."""
+    if callable(getattr(model, "eval", None)):
+        try:
+            model.eval()
+        except NotImplementedError:
+            return

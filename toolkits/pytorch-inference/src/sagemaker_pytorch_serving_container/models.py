@@ -80,7 +80,7 @@ def _advice(archive: Archive) -> str:
     if archive.kind is Kind.PICKLED:
         return (
             f"Build the model in a model_fn(model_dir) {_OWN} and fill it from there with "
-            f"sagemaker_pytorch_serving_container.weights.load({name!r}, model, model_dir), or save it with "
+            f"sagemaker_pytorch_serving_container.weights.load(os.path.join(model_dir, {name!r}), model), or save it with "
             "torch.jit.script(model).save(...) or torch.export.save(...) and serve that file."
         )
     return "Save the model again with torch.jit.script(model).save(...) or torch.export.save(...), and compare the file's size."
@@ -89,7 +89,7 @@ def _advice(archive: Archive) -> str:
 def _safetensors_advice() -> str:
     return (
         "Safetensors files hold weights without a model: build the model in a model_fn(model_dir) "
-        f"{_OWN} and fill it with sagemaker_pytorch_serving_container.weights.load(name, model, model_dir)."
+        f"{_OWN} and fill it with sagemaker_pytorch_serving_container.weights.load(path, model)."
     )
 
 
