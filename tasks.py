@@ -245,6 +245,142 @@ def run(
 
 
 @task(
+    iterable=["env"],
+    help={
+        "image": "an image's ID, or any reference of the engine",
+        "model": "model.tar.gz, the folder that it would hold, or its s3:// location",
+        "source": "folder of the inference code; goes into the model's `code` folder",
+        "entry": "script in it, default inference.py",
+        "env": "NAME=VALUE, or NAME to pass it on; may be given again",
+        "models": "a multi-model endpoint: the folder or s3:// prefix below which its archives are",
+        "name": "the endpoint's name for clients",
+        "port": "loopback port of the SageMaker Runtime API",
+        "memory_mb": "the container's memory",
+        "serverless": "as a serverless endpoint: root read-only, 2048 MB unless --memory-mb says otherwise, 4 MB bodies",
+        "send": "send this file's content as one request, print the answer, and end",
+        "content_type": "of what --send sends",
+        "accept": "what --send asks for",
+        "target": "the model of a multi-model endpoint that --send asks",
+        "output": "folder of logs/; default: .slipway/endpoints/NAME",
+        **_JSON,
+    },
+    auto_shortflags=False,
+)
+def serve(
+    c: Context,
+    image: str,
+    env: list[str],
+    model: str = "",
+    source: str = "",
+    entry: str = "inference.py",
+    models: str = "",
+    name: str = "local",
+    port: str = "8080",
+    memory_mb: str = "",
+    serverless: bool = False,
+    send: str = "",
+    content_type: str = "application/json",
+    accept: str = "",
+    target: str = "",
+    output: str = "",
+    json: bool = False,
+) -> None:
+    """Serve a model on this machine as SageMaker would, until Ctrl-C."""
+    from slipway.commands import hosting
+
+    hosting.serve(
+        json,
+        hosting.ServedOptions(
+            image=image, model=model, source=source, entry=entry, env=tuple(env), memory_mb=memory_mb, output=output
+        ),
+        hosting.ServeOptions(
+            name=name,
+            port=port,
+            models=models,
+            serverless=serverless,
+            send=send,
+            content_type=content_type,
+            accept=accept,
+            target=target,
+        ),
+    )
+
+
+@task(
+    iterable=["env"],
+    help={
+        "image": "an image's ID, or any reference of the engine",
+        "inputs": "a file, a folder, or an s3:// prefix",
+        "model": "model.tar.gz, the folder that it would hold, or its s3:// location",
+        "source": "folder of the inference code; goes into the model's `code` folder",
+        "entry": "script in it, default inference.py",
+        "env": "NAME=VALUE, or NAME to pass it on; may be given again",
+        "content_type": "of the inputs",
+        "accept": "what the container is asked for",
+        "split": "None | Line | RecordIO | TFRecord",
+        "strategy": "SingleRecord | MultiRecord; default: the container's choice",
+        "assemble": "None | Line",
+        "join": "None | Input",
+        "compression": "None | Gzip",
+        "max_payload_mb": "0 to 100; default: the container's choice",
+        "max_concurrent": "requests at once; default: the container's choice",
+        "retries": "0 to 3",
+        "time_limit": "seconds for one request",
+        "memory_mb": "the container's memory",
+        "output": "folder of the results and logs/; default: .slipway/transforms/JOB",
+        **_JSON,
+    },
+    auto_shortflags=False,
+)
+def transform(
+    c: Context,
+    image: str,
+    inputs: str,
+    env: list[str],
+    model: str = "",
+    source: str = "",
+    entry: str = "inference.py",
+    content_type: str = "",
+    accept: str = "",
+    split: str = "None",
+    strategy: str = "",
+    assemble: str = "None",
+    join: str = "None",
+    compression: str = "None",
+    max_payload_mb: str = "",
+    max_concurrent: str = "",
+    retries: str = "3",
+    time_limit: str = "600",
+    memory_mb: str = "",
+    output: str = "",
+    json: bool = False,
+) -> None:
+    """Run a batch transform job on this machine as SageMaker would."""
+    from slipway.commands import hosting
+
+    hosting.transform(
+        json,
+        hosting.ServedOptions(
+            image=image, model=model, source=source, entry=entry, env=tuple(env), memory_mb=memory_mb, output=output
+        ),
+        hosting.TransformOptions(
+            inputs=inputs,
+            content_type=content_type,
+            accept=accept,
+            split=split,
+            strategy=strategy,
+            assemble=assemble,
+            join=join,
+            compression=compression,
+            max_payload_mb=max_payload_mb,
+            max_concurrent=max_concurrent,
+            retries=retries,
+            time_limit=time_limit,
+        ),
+    )
+
+
+@task(
     iterable=["check"],
     help={
         **SELECTORS,

@@ -125,6 +125,11 @@ class ServiceError(SlipwayError):
     meaning = "an AWS service other than a registry did not answer, or refused"
 
 
+class EndpointError(SlipwayError):
+    exit_code = 18
+    meaning = "an endpoint or a batch transform failed: its container, or a request to it"
+
+
 class Interrupted(SlipwayError):
     exit_code = 130
     meaning = "stopped by Ctrl-C; what was begun is cleared away"

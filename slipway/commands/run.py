@@ -44,7 +44,7 @@ def run(json: bool, options: Options) -> None:
     with command(json) as (settings, console), ending_as_ctrl_c():
         engine = Engine.connect(settings.environment)
         job = _job(options, settings, console)
-        job = dataclasses.replace(job, image=_reference(options.image, Records(settings.state), engine))
+        job = dataclasses.replace(job, image=reference_of(options.image, Records(settings.state), engine))
         output = Path(options.output) if options.output else settings.state / "jobs" / job.name
         try:
             result = run_training(
@@ -80,9 +80,9 @@ def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
     if options.metrics:
         defined = attempt(lambda: metrics.read(Path(options.metrics)), defined)
     values: dict[str, Any] = attempt(lambda: hyperparameters.parse(options.hyperparameters), {})
-    environment: dict[str, str] = attempt(lambda: _environment(options.env, settings.environment), {})
-    hosts = attempt(lambda: _whole("hosts", options.hosts), 0)
-    time_limit = attempt(lambda: _whole("time-limit", options.time_limit), 0)
+    environment: dict[str, str] = attempt(lambda: environment_of(options.env, settings.environment), {})
+    hosts = attempt(lambda: whole("hosts", options.hosts), 0)
+    time_limit = attempt(lambda: whole("time-limit", options.time_limit), 0)
     if faults:
         raise InputError("the job's inputs have faults", faults=faults)
     for warning in (*inputs.warnings, *defined.warnings):
@@ -102,13 +102,13 @@ def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
     )
 
 
-def _whole(name: str, text: str) -> int:
+def whole(name: str, text: str) -> int:
     if not text.isdecimal():
         raise InputError(f"--{name} takes a whole number, not {text!r}", fix="write digits alone")
     return int(text)
 
 
-def _environment(given: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
+def environment_of(given: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
     """NAME=VALUE as it is; NAME alone from this process's environment, so that a secret stays off the command line."""
     values: dict[str, str] = {}
     faults = []
@@ -124,7 +124,7 @@ def _environment(given: Sequence[str], own: Mapping[str, str]) -> dict[str, str]
     return values
 
 
-def _reference(image: str, records: Records, engine: Engine) -> str:
+def reference_of(image: str, records: Records, engine: Engine) -> str:
     """The engine's name of an image that was built here by its ID, else of any image of the engine."""
     built = {build.image for build in records.builds()}
     reference = records.build_of(image).reference if image in built else image

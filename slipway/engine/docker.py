@@ -73,6 +73,8 @@ class ContainerSpec:
     tmpfs: tuple[str, ...] = ()
     shm_bytes: int = 64 << 20
     ulimits: tuple[Ulimit, ...] = ()
+    ports: tuple[int, ...] = ()  # published on loopback; the engine chooses where
+    memory_bytes: int = 0  # 0: no limit
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,10 @@ class Container:
             code = int(self._api.wait(self.id, timeout=None)["StatusCode"])
             return Exit(code, bool(self.inspect()["State"].get("OOMKilled")))
 
+    def published(self, port: int) -> int:
+        """The loopback port of this machine behind which a published port of the container is, once it has started."""
+        return int(self.inspect()["NetworkSettings"]["Ports"][f"{port}/tcp"][0]["HostPort"])
+
     def inspect(self) -> dict[str, Any]:
         """The engine's own description."""
         with _speaking(f"inspect {self.name}"):
@@ -173,6 +179,9 @@ class Run:
             tmpfs=dict.fromkeys(spec.tmpfs, "") or None,
             log_config=LogConfig(type=LogConfig.types.NONE),
             network_mode=spec.network,
+            port_bindings=dict.fromkeys(spec.ports, ("127.0.0.1", None)),
+            mem_limit=spec.memory_bytes or None,
+            memswap_limit=spec.memory_bytes or None,  # as much as memory: no swap
         )
         network = {spec.network: api.create_endpoint_config(aliases=list(spec.aliases))} if spec.aliases else None
         name = f"slipway-{self.id}-{spec.name}"
@@ -186,6 +195,7 @@ class Run:
                 user=spec.user or None,
                 labels=self._labels(),
                 name=name,
+                ports=list(spec.ports),
                 host_config=host,
                 networking_config=api.create_networking_config(network) if network else None,
             )

@@ -24,6 +24,7 @@ RELEASED = {
     "ProgramError": 15,
     "NotFoundError": 16,
     "ServiceError": 17,
+    "EndpointError": 18,
     "Interrupted": 130,
 }
 

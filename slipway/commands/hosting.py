@@ -1,0 +1,225 @@
+"""Commands `serve` and `transform`: an endpoint or a batch transform job on this machine, as SageMaker would run it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json as json_module
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from slipway.commands.guard import command
+from slipway.commands.run import environment_of, reference_of, whole
+from slipway.console import Console
+from slipway.emulator import runtime
+from slipway.emulator.hosting import PORT, Served, Serving, check, host
+from slipway.emulator.job import new_name
+from slipway.emulator.multi_model import MultiModel
+from slipway.emulator.runtime import Endpoint, Limits, ModelError, RuntimeServer
+from slipway.emulator.transform import ObjectResult, TransformJob, TransformResult, run_transform
+from slipway.engine.docker import Engine
+from slipway.errors import EndpointError, InputError
+from slipway.records import Records
+from slipway.settings import Settings
+
+MB = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServedOptions:
+    """What is served, as text; empty: not given."""
+
+    image: str
+    model: str = ""
+    source: str = ""
+    entry: str = "inference.py"
+    env: tuple[str, ...] = ()
+    memory_mb: str = ""
+    output: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    name: str = "local"
+    port: str = str(PORT)
+    models: str = ""
+    serverless: bool = False
+    send: str = ""
+    content_type: str = "application/json"
+    accept: str = ""
+    target: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformOptions:
+    inputs: str
+    content_type: str = ""
+    accept: str = ""
+    split: str = "None"
+    strategy: str = ""
+    assemble: str = "None"
+    join: str = "None"
+    compression: str = "None"
+    max_payload_mb: str = ""
+    max_concurrent: str = ""
+    retries: str = "3"
+    time_limit: str = "600"
+
+
+def serve(json: bool, served: ServedOptions, options: ServeOptions) -> None:
+    with command(json) as (settings, console):
+        engine = Engine.connect(settings.environment)
+        output = Path(served.output) if served.output else settings.state / "endpoints" / options.name
+        wanted = _served(served, settings, engine)
+        if options.serverless:
+            wanted = dataclasses.replace(wanted, read_only=True, memory=wanted.memory or 2048 * MB)
+        body = _body(options.send)
+        check(wanted)
+        with host(
+            engine, output, on_line=lambda line: console.note(line.text), s3_endpoint=settings.aws_endpoint("s3")
+        ) as machine:
+            models = None
+            if options.models:
+                folder = machine.work / "models"
+                folder.mkdir(mode=0o755)
+                wanted = dataclasses.replace(wanted, models=folder)
+            serving = machine.start(wanted)
+            serving.wait_until_healthy()
+            console.note(f"healthy after {serving.seconds_to_ready:.1f} s")
+            if wanted.models is not None:
+                models = MultiModel(
+                    serving, options.models, wanted.models, settings.aws_endpoint("s3"), on_event=console.note
+                )
+            limits = runtime.SERVERLESS if options.serverless else Limits()
+            endpoint = Endpoint(options.name, (serving,), models, limits)
+            if options.send:
+                _send(endpoint, body, options, console)
+            else:
+                _until_stopped(endpoint, serving, whole("port", options.port), console)
+
+
+def transform(json: bool, served: ServedOptions, options: TransformOptions) -> None:
+    with command(json) as (settings, console):
+        engine = Engine.connect(settings.environment)
+        job = TransformJob(
+            served=_served(served, settings, engine),
+            inputs=options.inputs,
+            content_type=options.content_type,
+            accept=options.accept,
+            split=options.split,
+            strategy=options.strategy or None,
+            assemble=options.assemble,
+            join=options.join,
+            compression=options.compression,
+            max_payload_mb=whole("max-payload-mb", options.max_payload_mb) if options.max_payload_mb else None,
+            max_concurrent=whole("max-concurrent", options.max_concurrent) if options.max_concurrent else None,
+            retries=whole("retries", options.retries),
+            timeout=whole("time-limit", options.time_limit),
+            name=new_name("transform"),
+        )
+        output = Path(served.output) if served.output else settings.state / "transforms" / job.name
+
+        def tell(result: ObjectResult) -> None:
+            console.note(f"{result.name}: {result.error or f'{result.requests} requests'}")
+
+        result = run_transform(
+            job,
+            engine,
+            output,
+            on_line=lambda line: console.note(line.text),
+            on_object=tell,
+            s3_endpoint=settings.aws_endpoint("s3"),
+        )
+        _show(result, output, console)
+        if result.status != "Completed":
+            raise EndpointError(f"the job {result.name} failed: {result.failure_reason}", fix=f"see {result.log}")
+
+
+def _served(options: ServedOptions, settings: Settings, engine: Engine) -> Served:
+    region = settings.environment.get("AWS_REGION") or settings.environment.get("AWS_DEFAULT_REGION") or "us-east-1"
+    return Served(
+        image=reference_of(options.image, Records(settings.state), engine),
+        model=options.model,
+        source=Path(options.source) if options.source else None,
+        entry=options.entry,
+        environment=environment_of(options.env, settings.environment),
+        region=region,
+        memory=whole("memory-mb", options.memory_mb) * MB if options.memory_mb else 0,
+    )
+
+
+def _body(path: str) -> bytes:
+    if not path:
+        return b""
+    if not Path(path).is_file():
+        raise InputError(f"there is no {path} to send", fix="name the file that holds the request's body")
+    return Path(path).read_bytes()
+
+
+def _send(endpoint: Endpoint, body: bytes, options: ServeOptions, console: Console) -> None:
+    """One request, whose answer is the command's."""
+    headers = {"content-type": options.content_type}
+    if options.accept:
+        headers["accept"] = options.accept
+    begun = time.monotonic()
+    try:
+        answer = endpoint.invoke(body, headers, options.target)
+    except ModelError as error:
+        raise EndpointError(f"the model answered {error.status}: {error.message}", fix=f"see {error.log}") from None
+    text = answer.body.decode("utf-8", "replace")
+    console.say(text)
+    console.result(
+        {
+            "status": answer.status,
+            "content_type": answer.content_type,
+            "seconds": round(time.monotonic() - begun, 3),
+            "body": text,
+        }
+    )
+
+
+def _until_stopped(endpoint: Endpoint, serving: Serving, port: int, console: Console) -> None:
+    """Serve until Ctrl-C, or until the container ends."""
+    with _front(endpoint, port) as server:
+        console.say(f"{server.url} serves {serving.served.image}; Ctrl-C ends it")
+        console.say(f"  curl -s {server.url}/invocations -H 'Content-Type: application/json' -d '…'")
+        console.say(f"  boto3.client('sagemaker-runtime', endpoint_url='{server.url}'), EndpointName='{endpoint.name}'")
+        console.result({"url": server.url, "endpoint": endpoint.name, "log": str(serving.log)})
+        try:
+            while not serving.ended.wait(3600.0):
+                pass
+        except KeyboardInterrupt:
+            ended = serving.stop()
+            console.note(f"stopped; the container ended with {ended.code}")
+            if ended.code:
+                raise EndpointError(
+                    f"the container ended with {ended.code} when it was stopped", fix=f"see {serving.log}"
+                ) from None
+            return
+    raise serving.failed("ended by itself")
+
+
+@contextlib.contextmanager
+def _front(endpoint: Endpoint, port: int) -> Iterator[RuntimeServer]:
+    try:
+        server = RuntimeServer(endpoint, port)
+    except OSError as error:
+        raise InputError(f"port {port} cannot be listened on: {error.strerror}", fix="give another --port") from None
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _show(result: TransformResult, output: Path, console: Console) -> None:
+    rows = [(each.name, each.requests, each.error or str(each.output)) for each in result.objects]
+    console.table(("object", "requests", "output, or what failed"), rows)
+    console.say(
+        f"{result.name}: {result.status}; {result.strategy}, {result.max_payload_mb} MB, "
+        f"{result.max_concurrent} at once; results in {output}"
+    )
+    console.result(json_module.loads(json_module.dumps(dataclasses.asdict(result), default=str)))
