@@ -256,7 +256,7 @@ def run(
         "name": "the endpoint's name for clients",
         "port": "loopback port of the SageMaker Runtime API",
         "memory_mb": "the container's memory",
-        "serverless": "as a serverless endpoint: root read-only, 2048 MB unless --memory-mb says otherwise, 4 MB bodies",
+        "serverless": "as a serverless endpoint: read-only root, 4 MB bodies, 2048 MB unless --memory-mb is given",
         "send": "send this file's content as one request, print the answer, and end",
         "content_type": "of what --send sends",
         "accept": "what --send asks for",

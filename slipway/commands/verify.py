@@ -69,13 +69,14 @@ def checks(kind: str | None, markdown: bool, json: bool) -> None:
     with command(json) as (settings, console):
         kinds = contract.kinds(settings.project) if kind is None else [kind]
         found = [contract.load(settings.project, kind) for kind in kinds]
-        console.result([{"kind": one.kind, **asdict(check)} for one in found for check in one.checks])
+        console.result([{"kind": one.kind, **asdict(check)} for one in found for check in one.own])
         if markdown:
             console.say(report.register(found).rstrip("\n"))
             return
         for one in found:
-            rows = [(check.id, check.severity, check.reason) for check in one.checks]
-            console.table(("check", "severity", "reason"), rows, title=f"{one.kind} images")
+            rows = [(check.id, check.severity, check.reason) for check in one.own]
+            beside = f", beside those of any {one.extends}" if one.extends else ""
+            console.table(("check", "severity", "reason"), rows, title=f"{one.kind}{beside}")
 
 
 def _targets(

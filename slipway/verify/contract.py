@@ -44,11 +44,16 @@ class Check:
 
 @dataclass(frozen=True)
 class Contract:
-    """The checks of one kind of image; each stands after those it needs. `groups`: their titles by name."""
+    """The checks of one kind of image; each stands after those it needs. `groups`: their titles by name.
+
+    `own`: those that the contract adds to the one that it extends.
+    """
 
     kind: str
     checks: tuple[Check, ...]
     groups: dict[str, str]
+    own: tuple[Check, ...] = ()
+    extends: str = ""
 
     def check(self, id: str) -> Check:
         return next(check for check in self.checks if check.id == id)
@@ -89,7 +94,14 @@ def kinds(project: Path) -> list[str]:
 
 
 def load(project: Path, kind: str) -> Contract:
-    """Read a contract. Raises SpecError with every fault, UsageError for a kind that has none."""
+    """Read a contract, and below it the one that it extends.
+
+    Raises SpecError with every fault, UsageError for a kind that has none.
+    """
+    return _load(project, kind, ())
+
+
+def _load(project: Path, kind: str, above: tuple[str, ...]) -> Contract:
     from slipway.verify.schema import ContractFile
 
     if kind not in kinds(project):
@@ -98,6 +110,14 @@ def load(project: Path, kind: str) -> Contract:
     parsed, faults = document.validate(ContractFile)
     if parsed is None:
         raise SpecError(f"{document.name} has faults", faults=faults)
+    below = Contract(kind, (), {})
+    if parsed.extends in (kind, *above):
+        faults.append(document.fault(("extends",), f"{parsed.extends} stands on itself", "name another contract"))
+    elif parsed.extends is not None and parsed.extends not in kinds(project):
+        fix = nearest(parsed.extends, kinds(project))
+        faults.append(document.fault(("extends",), f"there is no contract {parsed.extends!r}", fix))
+    elif parsed.extends is not None:
+        below = _load(project, parsed.extends, (kind, *above))
     checks = tuple(
         Check(
             id=part.id,
@@ -109,17 +129,19 @@ def load(project: Path, kind: str) -> Contract:
         )
         for part in parsed.checks
     )
-    faults = [*_order_faults(document, checks), *_group_faults(document, checks, parsed.groups)]
+    groups = {**below.groups, **parsed.groups}
+    faults += _order_faults(document, checks, [check.id for check in below.checks])
+    faults += _group_faults(document, checks, groups, parsed.groups)
     if parsed.kind != kind:
         faults.append(document.fault(("kind",), f"kind is {parsed.kind!r}", f"the file's name says {kind}"))
     if faults:
         raise SpecError(f"{document.name} has faults", faults=faults)
-    return Contract(kind, checks, dict(parsed.groups))
+    return Contract(kind, (*below.checks, *checks), groups, checks, parsed.extends or "")
 
 
-def _order_faults(document: Document, checks: tuple[Check, ...]) -> list[Fault]:
+def _order_faults(document: Document, checks: tuple[Check, ...], below: list[str]) -> list[Fault]:
     faults = []
-    seen: list[str] = []
+    seen = list(below)
     for at, check in enumerate(checks):
         if check.function in map(function_of, seen):
             faults.append(document.fault(("checks", at, "id"), f"{check.id} is declared twice", "rename one"))
@@ -133,7 +155,9 @@ def _order_faults(document: Document, checks: tuple[Check, ...]) -> list[Fault]:
     return faults
 
 
-def _group_faults(document: Document, checks: tuple[Check, ...], groups: dict[str, str]) -> list[Fault]:
+def _group_faults(
+    document: Document, checks: tuple[Check, ...], groups: dict[str, str], own: dict[str, str]
+) -> list[Fault]:
     faults = [
         document.fault(
             ("checks", at, "id"), f"{check.id}: there is no group {check.group!r}", nearest(check.group, groups)
@@ -142,5 +166,5 @@ def _group_faults(document: Document, checks: tuple[Check, ...], groups: dict[st
         if check.group not in groups
     ]
     used = {check.group for check in checks}
-    empty = [name for name in groups if name not in used]
+    empty = [name for name in own if name not in used]
     return faults + [document.fault(("groups", name), f"group {name} has no check", "remove it") for name in empty]

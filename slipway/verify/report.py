@@ -89,20 +89,22 @@ def register(contracts: Sequence[Contract]) -> str:
 
 
 def _chapter(contract: Contract) -> list[str]:
-    lines = ["", f"## A {contract.kind} image"]
+    lines = ["", f"## Any {contract.kind}" if contract.kind == "image" else f"## A {contract.kind} image"]
+    if contract.extends:
+        lines += ["", f"Everything that is asked of any {contract.extends}, and:"]
     for group, title in contract.groups.items():
-        lines += ["", f"### {group}: {title}"]
-        for check in contract.checks:
-            if check.group == group:
-                needs = f" Needs {', '.join(f'`{need}`' for need in check.needs)}." if check.needs else ""
-                lines += [
-                    "",
-                    f"#### {check.id}",
-                    "",
-                    f"{check.reason} ({check.severity}; {check.source}){needs}",
-                    "",
-                    f"Fix: {check.fix}",
-                ]
+        checks = [check for check in contract.own if check.group == group]
+        lines += ["", f"### {group}: {title}"] if checks else []
+        for check in checks:
+            needs = f" Needs {', '.join(f'`{need}`' for need in check.needs)}." if check.needs else ""
+            lines += [
+                "",
+                f"#### {check.id}",
+                "",
+                f"{check.reason} ({check.severity}; {check.source}){needs}",
+                "",
+                f"Fix: {check.fix}",
+            ]
     return lines
 
 

@@ -26,8 +26,12 @@ class CheckPart(_Part):
 
 
 class ContractFile(_Part):
-    """A contract: the groups with their titles, and the checks in the order in which they run."""
+    """A contract: the groups with their titles, and the checks in the order in which they run.
+
+    `extends`: the contract whose checks come first.
+    """
 
     kind: _Text
+    extends: _Text | None = None
     groups: dict[str, _Text]
     checks: Annotated[tuple[CheckPart, ...], Field(min_length=1)]

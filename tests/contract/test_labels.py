@@ -11,7 +11,13 @@ from slipway.verify.inspection import Inspection
 FAMILY = "com.amazonaws.ml.engines.sagemaker.dlc."
 OCI = "org.opencontainers.image."
 MOST = 10
-DISTRIBUTIONS = {"pytorch": ("torch",), "tensorflow": ("tensorflow", "tensorflow-cpu"), "mxnet": ("mxnet",)}
+DISTRIBUTIONS = {
+    "pytorch": ("torch",),
+    "tensorflow": ("tensorflow", "tensorflow-cpu"),
+    "mxnet": ("mxnet",),
+    # An image without a framework has the version of its toolkit.
+    "base": ("slipway-training", "slipway-inference"),
+}
 MACHINES = {"x86": "x86_64", "arm64": "aarch64"}
 TAG = re.compile(
     r"(?P<version>\d[^-]*)-(?P<device>cpu|gpu)-py(?P<python>\d+)(?:-cu(?P<cuda>\d+))?-(?P<os>[a-z]+[\d.]+)\b.*"

@@ -98,3 +98,22 @@ def test_ids_that_name_the_same_function_are_a_fault(tmp_path: Path) -> None:
 )
 def test_a_wrong_form_is_a_fault(tmp_path: Path, text: str, said: str) -> None:
     assert any(said in fault for fault in faults(tmp_path, text))
+
+
+def test_a_contract_extends_another(tmp_path: Path) -> None:
+    root = project(tmp_path, "kind: training\nextends: image\ngroups: {b: second}\nchecks:\n" + check("b.two", "a.one"))
+    image = "kind: image\ngroups: {a: first}\nchecks:\n" + check("a.one")
+    (root / "tests/contract/image.yml").write_text(image)
+    found = contract.load(root, "training")
+    assert [one.id for one in found.checks] == ["a.one", "b.two"]
+    assert [one.id for one in found.own] == ["b.two"]
+    assert found.groups == {"a": "first", "b": "second"} and found.extends == "image"
+    (root / "tests/contract/image.yml").write_text(image.replace("kind: image", "kind: image\nextends: training"))
+    with pytest.raises(SpecError, match="stands on itself"):
+        contract.load(root, "training")
+
+
+def test_a_contract_that_extends_nothing_known(tmp_path: Path) -> None:
+    text = "kind: training\nextends: trainin\ngroups: {a: first}\nchecks:\n" + check("a.one")
+    (fault,) = faults(tmp_path, text)
+    assert fault.startswith("tests/contract/training.yml:2: there is no contract 'trainin'") and "training" in fault
