@@ -1,0 +1,207 @@
+"""One start of a model's processes: the server for a single model, on a socket of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sagemaker_inference.multi_model import memory, refusal
+from sagemaker_inference.multi_model.link import LinkLost, Pool
+from sagemaker_inference.multi_model.refusal import Refusal
+
+# A model that is being loaded is killed before one that serves, and both before the router.
+_SCORE_LOADING = 900
+_SCORE_SERVING = 500
+
+_PING = b"GET /ping HTTP/1.1\r\nhost: unit\r\n\r\n"
+_SHORTEST_POLL = 0.01
+_LONGEST_POLL = 0.1
+# The unit ends its own workers; this is how long the kernel may need to take what it left.
+_GONE_SECONDS = 10.0
+# Between the end of a connection and the end of the process that had it.
+_LAST_WORDS_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a unit serves. handler: the framework's module of functions."""
+
+    name: str
+    folder: str
+    handler: str
+
+
+@dataclass(frozen=True)
+class End:
+    """How a unit ended. reason: in one line. out_of_memory: whether memory was not enough."""
+
+    reason: str
+    out_of_memory: bool
+
+
+class UnitFailed(Exception):
+    """A unit ended before it was ready, or was not ready in time."""
+
+    def __init__(self, end: End) -> None:
+        super().__init__(end.reason)
+        self.end = end
+
+
+class Unit:
+    """The processes of one model. Make one with ``start``; ``ready`` says when it serves, ``end`` how it ended."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: str) -> None:
+        self._process = process
+        self._folder = folder
+        self._kills = memory.oom_kills()
+        self.pool = Pool(_socket(folder))
+
+    @classmethod
+    async def start(cls, source: Source, folder: str, environ: Mapping[str, str]) -> Unit:
+        """Starts a unit in a private folder, whose packages stay from one start to the next. Raises OSError."""
+        for path in (_socket(folder), _failure(folder)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        await asyncio.to_thread(shutil.rmtree, _temporary(folder), ignore_errors=True)
+        os.mkdir(_temporary(folder), 0o700)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "sagemaker_inference.server.unit"),
+            *("--socket", _socket(folder), "--name", source.name, "--model-dir", source.folder),
+            *("--handler", source.handler, "--failure", _failure(folder)),
+            env={**environ, "TMPDIR": _temporary(folder)},
+            stdin=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        memory.prefer_for_killing([process.pid], _SCORE_LOADING)
+        return cls(process, folder)
+
+    async def ready(self, limit: float | None) -> None:
+        """Returns when the unit serves. Raises UnitFailed when it ends before, or after a limit in seconds."""
+        end = asyncio.ensure_future(self._process.wait())
+        serving = asyncio.ensure_future(self._serving())
+        try:
+            await asyncio.wait((end, serving), timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            if end.done():
+                raise UnitFailed(self.end())
+            if not serving.done():
+                raise UnitFailed(End(f"The model was not loaded within {limit:g} seconds.", False))
+        finally:
+            end.cancel()
+            serving.cancel()
+        await asyncio.to_thread(memory.prefer_for_killing, memory.family(self._process.pid), _SCORE_SERVING)
+
+    async def wait(self) -> End:
+        """Waits for the unit's end."""
+        await self._process.wait()
+        return self.end()
+
+    async def used(self) -> int:
+        """Bytes of memory that the unit takes now."""
+        return await asyncio.to_thread(lambda: memory.used(memory.family(self._process.pid)))
+
+    async def stop(self, grace: float) -> None:
+        """Ends the unit, by force after a grace in seconds. On return its memory and ports are given back."""
+        self.pool.close()
+        with contextlib.suppress(ProcessLookupError):
+            if grace > 0:
+                self._process.terminate()
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._process.wait(), grace)
+        await self._kill_group()
+        await self._process.wait()
+
+    def end(self) -> End:
+        """How the unit ended, once it has."""
+        told = self._told()
+        code = self._process.returncode or 0
+        if told:
+            reason = str(told.get("message") or told.get("reason"))
+        elif code < 0:
+            reason = f"The model's server was killed by signal {-code}."
+        else:
+            reason = f"The model's server ended with exit code {code}."
+        killed = self._kills_rose()
+        return End(f"Out of memory: {reason}" if killed else reason, killed or bool(told.get("out_of_memory")))
+
+    async def no_answer(self) -> Refusal:
+        """Why a request got no answer, when the connection to the unit broke."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            end = await asyncio.wait_for(self.wait(), _LAST_WORDS_SECONDS)
+            return refusal.no_memory(end.reason) if end.out_of_memory else refusal.failed(end.reason)
+        return refusal.failed("The model's server broke off the connection.")
+
+    def killed_for_memory(self, answer: bytes) -> bool:
+        """Whether an answer tells of a worker that the kernel killed since memory had run out."""
+        return b'"WorkerDied"' in answer and b"signal 9" in answer and self._kills_rose()
+
+    def _kills_rose(self) -> bool:
+        before, self._kills = self._kills, memory.oom_kills()
+        return self._kills > before
+
+    def _told(self) -> dict[str, object]:
+        try:
+            with open(_failure(self._folder), encoding="utf-8") as file:
+                told = json.load(file)
+        except (OSError, ValueError):
+            return {}
+        return told if isinstance(told, dict) else {}
+
+    async def _serving(self) -> None:
+        """Returns when /ping answers 200. Polled, since a socket is all that a unit has in common with us."""
+        pause = _SHORTEST_POLL
+        while not await self._pings():
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_POLL)
+
+    async def _pings(self) -> bool:
+        try:
+            link = await self.pool.take()
+        except OSError:
+            return False
+        try:
+            link.request(_PING, b"", last=True)
+            status, _ = await link.head()
+            while (await link.body())[1]:
+                pass
+        except LinkLost:
+            return False
+        finally:
+            self.pool.give_back(link)
+        return status == 200
+
+    async def _kill_group(self) -> None:
+        """Kills what the unit left behind, and waits until it is gone."""
+        loop = asyncio.get_running_loop()
+        limit = loop.time() + _GONE_SECONDS
+        while loop.time() < limit:
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+            except PermissionError:
+                pass
+            # Orphans come to the first process of the container, which this one is there.
+            with contextlib.suppress(ChildProcessError):
+                if self._process.returncode is not None:
+                    os.waitpid(-self._process.pid, os.WNOHANG)
+            await asyncio.sleep(_SHORTEST_POLL)
+
+
+def _socket(folder: str) -> str:
+    return os.path.join(folder, "s")
+
+
+def _failure(folder: str) -> str:
+    return os.path.join(folder, "failure.json")
+
+
+def _temporary(folder: str) -> str:
+    """The model's own temporary folder: what it leaves there goes with it."""
+    return os.path.join(folder, "tmp")
