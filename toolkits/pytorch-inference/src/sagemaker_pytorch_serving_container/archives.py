@@ -11,6 +11,8 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+BEFORE_ZIP = "in the format from before PyTorch 1.6"
+
 _SAFETENSORS_HEADER_LIMIT = 100_000_000
 _PICKLE_LIMIT = 16 << 20  # a description of tensors, not the tensors themselves
 
@@ -23,7 +25,7 @@ class Kind(enum.Enum):
     COMPILED = "a compiled package (AOTInductor)"
     PICKLED = "a pickled object (torch.save)"
     SAFETENSORS = "safetensors weights"
-    UNKNOWN = "no format of PyTorch"
+    UNKNOWN = "nothing that PyTorch reads"
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,14 @@ def identify(path: Path) -> Archive:
         start = file.read(9)
     size = path.stat().st_size
     if not size:
-        return Archive(path, Kind.UNKNOWN, "the file is empty")
+        return Archive(path, Kind.UNKNOWN, "for it is empty")
     if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < min(size, _SAFETENSORS_HEADER_LIMIT):
         return Archive(path, Kind.SAFETENSORS)
     if start.startswith(b"version https"[:9]):
-        return Archive(path, Kind.UNKNOWN, "it looks like a pointer of Git LFS: the file itself was never downloaded")
+        return Archive(path, Kind.UNKNOWN, "but a pointer of Git LFS to a file that was never downloaded")
     if start[:2] == b"\x80\x02":
-        return Archive(path, Kind.PICKLED, "in the format from before PyTorch 1.6")
-    return Archive(path, Kind.UNKNOWN, "or the file is cut short")
+        return Archive(path, Kind.PICKLED, BEFORE_ZIP)
+    return Archive(path, Kind.UNKNOWN, "or cut short")
 
 
 def _identify_zip(path: Path) -> Archive:
@@ -74,7 +76,7 @@ def _identify_zip(path: Path) -> Archive:
         pickles = [name for name in names if inner[name] == "data.pkl"]
         if pickles and archive.getinfo(pickles[0]).file_size < _PICKLE_LIMIT:
             return Archive(path, Kind.PICKLED, _pickled(archive.read(pickles[0])))
-    return Archive(path, Kind.PICKLED if pickles else Kind.UNKNOWN, "" if pickles else "a zip archive of something else")
+    return Archive(path, Kind.PICKLED if pickles else Kind.UNKNOWN, "" if pickles else "but a zip archive of something else")
 
 
 def _pickled(data: bytes) -> str:

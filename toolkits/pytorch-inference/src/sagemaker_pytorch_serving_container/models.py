@@ -68,7 +68,9 @@ def load(path: Path, device: Any) -> Any:
         return _load_script(path, device)
     if archive.kind is Kind.EXPORTED:
         return _load_exported(path, device)
-    raise ModelLoadError(f"{path} is no TorchScript and no exported program, it is {archive.description}. {_advice(archive)}")
+    raise ModelLoadError(
+        f"{path} is neither TorchScript nor an exported program: it is {archive.description}. {_advice(archive)}"
+    )
 
 
 def _advice(archive: Archive) -> str:
@@ -76,7 +78,7 @@ def _advice(archive: Archive) -> str:
     if archive.kind is Kind.SAFETENSORS:
         return _safetensors_advice()
     if archive.kind is Kind.COMPILED:
-        return f"Load it with torch._inductor.aoti_load_package in a model_fn {_OWN}: it is native code, which needs your consent."
+        return f"It is native code, which is not run by default: load it with torch._inductor.aoti_load_package in a model_fn {_OWN}."
     if archive.kind is Kind.PICKLED:
         return (
             f"Build the model in a model_fn(model_dir) {_OWN} and fill it from there with "

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sagemaker_pytorch_serving_container.archives import Archive, Kind, identify
+from sagemaker_pytorch_serving_container.archives import BEFORE_ZIP, Archive, Kind, identify
 from sagemaker_pytorch_serving_container.models import ModelLoadError
 
 M = TypeVar("M")
@@ -81,6 +81,8 @@ def read(
     if archive.kind is not Kind.PICKLED:
         raise ModelLoadError(f"{file} holds no weights by name, it is {archive.description}. {_advice(archive)}")
     content = _read_pickled(archive, device, allow_unpickling)
+    if callable(getattr(content, "state_dict", None)):
+        content = content.state_dict()
     if not isinstance(content, Mapping):
         raise ModelLoadError(
             f"{file} holds a {type(content).__name__}, not weights by name. Save model.state_dict() instead of the model."
@@ -108,14 +110,14 @@ def _read_safetensors(file: Path, device: Any) -> dict[str, Any]:
 def _read_pickled(archive: Archive, device: Any, allow_unpickling: bool) -> Any:
     import torch
 
-    mapped = not archive.detail.startswith("in the format")  # files from before PyTorch 1.6 cannot be mapped
+    mapped = archive.detail != BEFORE_ZIP  # files from before PyTorch 1.6 cannot be mapped
     try:
         return torch.load(archive.path, map_location=device, weights_only=not allow_unpickling, mmap=mapped)
     except pickle.UnpicklingError as error:
         raise ModelLoadError(
             f"{archive.path} holds more than tensors; it is {archive.description}. Unpickling runs code that the file names, "
             "so it is not done by default. Save model.state_dict() alone; or, where you made the file yourself, pass "
-            f"allow_unpickling=True. PyTorch says: {str(error).strip().splitlines()[0]}"
+            "allow_unpickling=True."
         ) from error
 
 
