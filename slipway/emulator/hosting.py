@@ -62,7 +62,10 @@ class Served:
 
 @dataclass
 class Serving:
-    """A container that was started. `port`: where this machine reaches it. `log`: both its streams, by arrival."""
+    """A container that was started. `port`: where this machine reaches it. `log`: both its streams, by arrival.
+
+    `pings`: what /ping said until it was healthy, with the time (as time.time has it) at which it was asked.
+    """
 
     served: Served
     port: int
@@ -70,6 +73,7 @@ class Serving:
     container: Container
     exit: Exit | None = None
     seconds_to_ready: float = 0.0
+    pings: list[tuple[float, int | None]] = field(default_factory=list)
     error: BaseException | None = None
     ended: threading.Event = field(default_factory=threading.Event)
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL))
@@ -104,7 +108,9 @@ class Serving:
         while time.monotonic() - begun < self.served.start_limit:
             if self.ended.is_set():
                 raise self.failed("ended before it was healthy")
+            asked = time.time()
             answer = self.ping()
+            self.pings.append((asked, answer.status if answer else None))
             if answer is not None and answer.status == 200:
                 self.seconds_to_ready = time.monotonic() - begun
                 return

@@ -4,22 +4,6 @@ from __future__ import annotations
 
 from slipway.verify.inspection import Inspection
 
-SERVERS = {
-    *("aiohttp", "bentoml", "bottle", "cherrypy", "fastapi", "flask", "gevent", "granian", "gunicorn", "hypercorn"),
-    *(
-        "litserve",
-        "multi-model-server",
-        "starlette",
-        "torchserve",
-        "tornado",
-        "twisted",
-        "uvicorn",
-        "waitress",
-        "werkzeug",
-    ),
-}
-TOOLKITS = {"training": "slipway-training"}
-
 
 def test_programs_shell(looked: Inspection) -> None:
     needed = ["bash", *(["torchrun"] if "torch" in looked.facts.get("packages", {}) else [])]
@@ -41,15 +25,6 @@ def test_programs_python(looked: Inspection) -> None:
     assert len(set(prefixes.values())) == 1, f"not of one interpreter: {shown}"
 
 
-def test_programs_train(looked: Inspection) -> None:
-    toolkit = TOOLKITS["training"]
-    path = looked.programs["train"]
-    installed = "is installed without its program" if toolkit in looked.facts["packages"] else "is not installed"
-    assert path, f"train is not on PATH: the toolkit package {toolkit} {installed}"
-    problems = [f"as {who}: {what}" for who, what in looked.facts["train"].items() if what]
-    assert not problems, f"{path} cannot be executed " + "; ".join(problems)
-
-
 def test_programs_packages(looked: Inspection) -> None:
     code, said = looked.facts["pip_check"]
     assert code == 0, said.strip()
@@ -60,8 +35,3 @@ def test_programs_framework(looked: Inspection) -> None:
         f"import {name} fails:\n{said.strip()}" for name, (code, said) in looked.facts["imports"].items() if code
     ]
     assert not problems, "\n".join(problems)
-
-
-def test_programs_no_server(looked: Inspection) -> None:
-    found = SERVERS & looked.facts["packages"].keys()
-    assert not found, f"web servers are installed: {', '.join(sorted(found))}"

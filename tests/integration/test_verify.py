@@ -94,12 +94,12 @@ def mutate(image: str) -> Iterator[Callable[[Path], str]]:
 def containers(function: ast.FunctionDef) -> set[str]:
     """The fixtures that start a container among a check's arguments."""
     names = {argument.arg for argument in function.args.args}
-    return {name for name in names if name == "looked" or name.endswith("job")}
+    return {name for name in names if name == "looked" or name.endswith(("job", "hosted", "ended"))}
 
 
 CONTAINERS = {
     node.name: containers(node)
-    for path in (PROJECT / "tests/contract").glob("test_*.py")
+    for path in (PROJECT / "tests/contract").rglob("test_*.py")
     for node in ast.parse(path.read_text()).body
     if isinstance(node, ast.FunctionDef)
 }

@@ -49,6 +49,7 @@ def main():
         "pip_check": checked,
         "imports": {name: run([sys.executable, "-c", "import " + name]) for name in FRAMEWORKS if found(name)},
         "train": executable(shutil.which("train")),
+        "serve": executable(shutil.which("serve")),
         "leftovers": leftovers,
         "secrets": secrets,
     }

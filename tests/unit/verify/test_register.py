@@ -16,7 +16,7 @@ KINDS = contract.kinds(PROJECT)
 
 FUNCTIONS = [
     node.name
-    for path in sorted(CHECKS.glob("test_*.py"))
+    for path in sorted(CHECKS.rglob("test_*.py"))
     for node in ast.parse(path.read_text(encoding="utf-8")).body
     if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
 ]

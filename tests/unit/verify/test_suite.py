@@ -31,10 +31,10 @@ def test_the_same_files_have_the_same_hash_anywhere(copy: Path) -> None:
     "name",
     [
         "tests/contract/training.yml",
-        "tests/contract/test_job.py",
+        "tests/contract/training/test_job.py",
         "tests/contract/conftest.py",
-        "tests/contract/probe/train.py",
-        "tests/contract/probe/metrics.tsv",
+        "tests/contract/training/probe/train.py",
+        "tests/contract/training/probe/metrics.tsv",
         "slipway/verify/plugin.py",
         "slipway/emulator/training.py",
         "slipway/engine/docker.py",
@@ -43,7 +43,8 @@ def test_the_same_files_have_the_same_hash_anywhere(copy: Path) -> None:
     ],
 )
 def test_what_decides_a_verdict_changes_the_hash(copy: Path, name: str) -> None:
-    with (copy / name).open("a") as file:
+    with (copy / name).open("r+") as file:
+        file.seek(0, 2)
         file.write("\n")
     assert suite_hash(copy) != suite_hash(PROJECT)
 
@@ -52,7 +53,7 @@ def test_a_new_or_a_missing_check_changes_the_hash(copy: Path) -> None:
     (copy / "tests/contract/test_more.py").write_text("")
     with_more = suite_hash(copy)
     (copy / "tests/contract/test_more.py").unlink()
-    (copy / "tests/contract/test_users.py").unlink()
+    (copy / "tests/contract/training/test_users.py").unlink()
     assert len({with_more, suite_hash(copy), suite_hash(PROJECT)}) == 3
 
 
@@ -60,6 +61,7 @@ def test_a_new_or_a_missing_check_changes_the_hash(copy: Path) -> None:
     "name", ["tests/contract/mutants/ending.stop.Dockerfile", "slipway/build.py", "docs/contract/checks.md"]
 )
 def test_what_decides_no_verdict_does_not(copy: Path, name: str) -> None:
-    with (copy / name).open("a") as file:
+    with (copy / name).open("r+") as file:
+        file.seek(0, 2)
         file.write("\n")
     assert suite_hash(copy) == suite_hash(PROJECT)

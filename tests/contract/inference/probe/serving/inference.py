@@ -1,0 +1,119 @@
+"""The probe of inference images: user code whose requests say what it is to do, and whose answers say what it saw."""
+
+import hashlib
+import json
+import os
+import signal
+import time
+
+CALLS = []
+
+
+def files(folder):
+    """The files below a folder but for the code, with their hashes."""
+    found = {}
+    for place, folders, names in os.walk(folder):
+        if place == folder and "code" in folders:
+            folders.remove("code")
+        for name in names:
+            path = os.path.join(place, name)
+            with open(path, "rb") as stream:
+                found[os.path.relpath(path, folder)] = hashlib.sha256(stream.read()).hexdigest()
+    return found
+
+
+def writable(folder):
+    """Whether a file can be made there; a user's rights alone do not tell, since root has them all."""
+    try:
+        with open(os.path.join(folder, ".probe"), "w"):
+            pass
+    except OSError:
+        return False
+    os.unlink(os.path.join(folder, ".probe"))
+    return True
+
+
+def model_fn(model_dir):
+    CALLS.append("model_fn")
+    began = time.time()
+    time.sleep(1.0)
+    return {
+        "files": files(model_dir),
+        "writable": writable(model_dir),
+        "folder": model_dir,
+        "began": began,
+        "loaded": time.time(),
+    }
+
+
+def input_fn(data, content_type):
+    CALLS.append("input_fn")
+    wanted = {"type": content_type, "kind": type(data).__name__, "data": data}
+    if content_type == "application/json":
+        wanted.update(json.loads(data))
+    return wanted
+
+
+def predict_fn(wanted, model, context):
+    CALLS.append("predict_fn")
+    do = wanted.get("do")
+    if do == "see":
+        calls = list(CALLS)
+        request = context.request_processor[0].get_request_properties() if context.request_processor else {}
+        return {
+            **model,
+            "calls": calls,
+            "type": wanted["type"],
+            "kind": wanted["kind"],
+            "user": os.getuid(),
+            "process": os.getpid(),
+            "header": context.get_request_header(0, "X-Amzn-SageMaker-Custom-Attributes"),
+            "headers": {name.lower(): value for name, value in dict(request).items()},
+            "model_dir": context.system_properties.get("model_dir"),
+        }
+    if do == "busy":
+        hold(wanted["seconds"])
+    if do == "sleep":
+        time.sleep(wanted["seconds"])
+    if do == "raise":
+        raise ValueError(wanted["text"])
+    if do == "refuse":
+        from sagemaker_inference import errors
+
+        raise errors.GenericInferenceToolkitError(wanted["status"], wanted["text"])
+    if do == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if do == "head":
+        context.set_response_header(0, "X-Amzn-SageMaker-Custom-Attributes", wanted["text"])
+    return wanted
+
+
+def hold(seconds):
+    """Compute without ever giving the interpreter away: the sum is one call into C."""
+    began = time.perf_counter()
+    sum(range(5_000_000))
+    sum(range(int(5_000_000 * seconds / (time.perf_counter() - began))))
+
+
+def output_fn(prediction, accept):
+    CALLS.append("output_fn")
+    if prediction.get("do") == "stream":
+        return stream(prediction), "text/event-stream"
+    if isinstance(prediction.get("data"), (bytes, bytearray)):
+        return bytes(prediction["data"]), prediction["type"]
+    if prediction.get("do") == "large":
+        return b"x" * prediction["bytes"], "application/octet-stream"
+    prediction.pop("data", None)
+    return json.dumps({**prediction, "accept": accept, "output_calls": CALLS.count("output_fn")}), "application/json"
+
+
+def stream(wanted):
+    """Parts that are made one after the other; the last says when each was."""
+    made = []
+    for number in range(wanted["parts"]):
+        made.append(time.time())
+        yield f"part {number}\n"
+        time.sleep(wanted["pause"])
+    if wanted.get("break"):
+        raise RuntimeError("broken in the middle")
+    yield json.dumps(made)

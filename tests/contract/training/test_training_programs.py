@@ -1,0 +1,34 @@
+"""Programs of an image that trains, and those that it must not have."""
+
+from __future__ import annotations
+
+from slipway.verify.inspection import Inspection
+
+SERVERS = {
+    *("aiohttp", "bentoml", "bottle", "cherrypy", "fastapi", "flask", "gevent", "granian", "gunicorn", "hypercorn"),
+    *(
+        "litserve",
+        "multi-model-server",
+        "starlette",
+        "torchserve",
+        "tornado",
+        "twisted",
+        "uvicorn",
+        "waitress",
+        "werkzeug",
+    ),
+}
+TOOLKIT = "slipway-training"
+
+
+def test_programs_train(looked: Inspection) -> None:
+    path = looked.programs["train"]
+    installed = "is installed without its program" if TOOLKIT in looked.facts["packages"] else "is not installed"
+    assert path, f"train is not on PATH: the toolkit package {TOOLKIT} {installed}"
+    problems = [f"as {who}: {what}" for who, what in looked.facts["train"].items() if what]
+    assert not problems, f"{path} cannot be executed " + "; ".join(problems)
+
+
+def test_programs_no_server(looked: Inspection) -> None:
+    found = SERVERS & looked.facts["packages"].keys()
+    assert not found, f"web servers are installed: {', '.join(sorted(found))}"
