@@ -83,6 +83,9 @@ class Service(ABC):
     asynchronous = False
     """Any of its functions is async: await ``handle_async`` then, else call ``handle``."""
 
+    batches = False
+    """It answers a group faster than its requests one by one; else there is no point in waiting for a group."""
+
     @abstractmethod
     def handle(self, request: Request) -> Reply:
         """Answers; a request's own failure is a Reply, never an exception."""
@@ -104,6 +107,6 @@ def load_service(settings: Settings, place: Place, handler_service: str) -> Serv
 
     Raises whatever user code raises, unchanged.
     """
-    from sagemaker_inference import handler_services
+    from sagemaker_inference.handler_services import load
 
-    return handler_services.load(settings, place, handler_service)
+    return load(settings, place, handler_service)

@@ -1,0 +1,57 @@
+"""Metrics that user functions report through their context, and where they go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+_log = logging.getLogger(__name__)
+
+#: (name, value, unit, model)
+Sink = Callable[[str, float, str, str], None]
+
+
+def _to_the_log(name: str, value: float, unit: str, model: str) -> None:
+    _log.info("metric %s=%g %s model=%s", name, value, unit, model)
+
+
+_sink: Sink = _to_the_log
+
+
+def set_sink(sink: Sink | None) -> None:
+    """Where metrics go from now on, in this process; None: to the log."""
+    global _sink
+    _sink = sink or _to_the_log
+
+
+class Metrics:
+    """``context.metrics``, with the names of Multi Model Server; idx and dimensions are taken and not used."""
+
+    __slots__ = ("_model",)
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+
+    def add_metric(
+        self, name: str, value: float, unit: str = "unit", idx: object = None, dimensions: object = None
+    ) -> None:
+        _sink(str(name), float(value), str(unit), self._model)
+
+    def add_counter(self, name: str, value: float, idx: object = None, dimensions: object = None) -> None:
+        self.add_metric(name, value, "count")
+
+    def add_time(
+        self, name: str, value: float, idx: object = None, unit: str = "ms", dimensions: object = None
+    ) -> None:
+        self.add_metric(name, value, unit)
+
+    def add_size(
+        self, name: str, value: float, idx: object = None, unit: str = "MB", dimensions: object = None
+    ) -> None:
+        self.add_metric(name, value, unit)
+
+    def add_percent(self, name: str, value: float, idx: object = None, dimensions: object = None) -> None:
+        self.add_metric(name, value, "percent")
+
+    def add_error(self, name: str, value: float, dimensions: object = None) -> None:
+        self.add_metric(name, value, "count")
