@@ -16,8 +16,10 @@ chosen: ContextVar[str | None] = ContextVar("chosen", default=None)
 # Longer headers than the platform lets through are handled but not remembered, so that memory stays bounded.
 _REMEMBERED = 1024
 
-_PARAMETER = re.compile(r';\s*([^\s=;,"]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^;,"]*)')
-_ENTRY = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^",])+')
+_OUTSIDE_QUOTES = {
+    ",": re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^",])+'),
+    ";": re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^";])+'),
+}
 _CONCRETE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 _WEIGHT = re.compile(r"[0-9]{0,3}(?:\.[0-9]{0,9})?", re.ASCII)
 
@@ -45,13 +47,14 @@ class Accept(NamedTuple):
 
 def media_type(header: str) -> tuple[str, dict[str, str]]:
     """The type in lower case, and its parameters with names in lower case."""
-    kind, _, _ = header.partition(";")
-    parameters = {}
-    for name, value in _PARAMETER.findall(header[len(kind) :]):
+    kind, semicolon, rest = header.partition(";")
+    parameters: dict[str, str] = {}
+    for parameter in _split(rest, ";") if semicolon else ():
+        name, _, value = parameter.partition("=")
         value = value.strip()
-        if value.startswith('"'):
+        if value.startswith('"') and value.endswith('"') and len(value) > 1:
             value = re.sub(r"\\(.)", r"\1", value[1:-1])
-        parameters.setdefault(name.lower(), value)
+        parameters.setdefault(name.strip().lower(), value)
     return kind.strip().lower(), parameters
 
 
@@ -131,12 +134,23 @@ def _match(kind: str, entries: list[tuple[str, float]]) -> tuple[int, float]:
 
 def _by_weight(header: str) -> list[tuple[str, float]]:
     entries = []
-    for entry in _ENTRY.findall(header):
+    for entry in _split(header, ","):
         kind, parameters = media_type(entry)
         if kind:
             # A bare star is what some old clients send for any type.
             entries.append((content_types.ANY if kind == "*" else kind, _weight(parameters.get("q"))))
     return sorted(entries, key=lambda entry: -entry[1])
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Parts between separators that stand outside quotes.
+
+    In texts longer than the platform lets through, quotes mean nothing: looking for their ends would take time that
+    grows with the square of the length.
+    """
+    if '"' not in text or len(text) > _REMEMBERED:
+        return text.split(separator)
+    return _OUTSIDE_QUOTES[separator].findall(text)
 
 
 def _weight(text: str | None) -> float:
