@@ -114,6 +114,22 @@ def push(
 
 
 @task(
+    positional=["image"],
+    help={
+        "image": "a pushed image: its URI, tag or digest",
+        "reason": "why nobody should use it",
+        "undo": "let it be found again",
+        **_JSON,
+    },
+)
+def yank(c: Context, image: str, reason: str = "", undo: bool = False, json: bool = False) -> None:
+    """Take back an image that was pushed: lookups no longer lead to it."""
+    from slipway.commands import publish
+
+    publish.yank(image, reason, undo, json)
+
+
+@task(
     help={
         "framework": "as named in buildspec/",
         "version": "a full version, or its beginning such as 2.13",

@@ -92,6 +92,7 @@ class Push:
     aliases: tuple[str, ...] = ()
     pushed_at: str = ""
     revision: str = ""
+    yanked: str = ""  # why nobody should use it any more; empty: it was not taken back
 
 
 Record = TypeVar("Record", Build, Verdict, Push)

@@ -44,6 +44,7 @@ class Facts:
     cuda: str = ""
     region: str = ""
     architectures: tuple[str, ...] = ()
+    yanked: str = ""
 
 
 def facts(reference: str, pushes: Sequence[Push], labels: Labels = lambda reference: None) -> Facts:
@@ -55,7 +56,7 @@ def facts(reference: str, pushes: Sequence[Push], labels: Labels = lambda refere
     pushed = next((push for push in pushes if reference in names(push)), None)
     if pushed is not None:
         tagged = _from_name(pushed.uri)
-        found = replace(tagged, reference=reference, ours=True, region=found.region)
+        found = replace(tagged, reference=reference, ours=True, region=found.region, yanked=pushed.yanked)
     given = labels(reference)
     if given is not None:
         architectures = tuple(given.get(ARCHITECTURES, "").replace(",", " ").split())
@@ -98,7 +99,8 @@ def newest(config: Config, pushes: Sequence[Push]) -> Push:
 
 def warnings(found: Facts, config: Config, instance_type: str) -> list[tuple[str, str, str]]:
     """Where an image and a configuration contradict each other, as (key, what, fix)."""
-    return [*_versions(found, config), *_hardware(found, config, instance_type)]
+    taken_back = [("image_uri", f"the image was yanked: {found.yanked}", "name another")] if found.yanked else []
+    return [*taken_back, *_versions(found, config), *_hardware(found, config, instance_type)]
 
 
 def _versions(found: Facts, config: Config) -> list[tuple[str, str, str]]:

@@ -19,10 +19,11 @@ class Standing:
     supported_until: str
     ended: bool
     newer: str  # the URI of a newer patch release or a newer build of the same; empty: there is none
+    yanked: str = ""  # why it was taken back; empty: it was not
 
     def notes(self) -> list[str]:
         """The same in sentences."""
-        told = []
+        told = [f"it was yanked: {self.yanked}"] if self.yanked else []
         if self.ended:
             told.append(f"its framework version was supported until {self.supported_until}: move on")
         elif self.supported_until:
@@ -38,14 +39,15 @@ def standing(push: Push, pushes: Sequence[Push], supported_until: str, today: da
     others = [
         other
         for other in pushes
-        if (other.registry, other.repository) == (push.registry, push.repository)
+        if not other.yanked
+        and (other.registry, other.repository) == (push.registry, push.repository)
         and (other.processor, other.python) == (push.processor, push.python)
         and tags.version_key(other.version.split("-")[0])[0][0][:2] == line
     ]
     best = max(others, key=age, default=push)
     newer = best.uri if age(best)[:2] > age(push)[:2] else ""
     ended = bool(supported_until) and datetime.date.fromisoformat(supported_until) < today
-    return Standing(supported_until, ended, newer)
+    return Standing(supported_until, ended, newer, push.yanked)
 
 
 def as_of(pushes: Sequence[Push], date: str) -> list[Push]:
@@ -78,7 +80,10 @@ def find(
     region: str | None = None,
     registry: str | None = None,
 ) -> list[Push]:
-    """The pushes that fit, best first: newest version, then highest -vN, then latest pushed. Raises NotFoundError."""
+    """The pushes that fit, best first: newest version, then highest -vN, then latest pushed.
+
+    What was yanked fits nothing. Raises NotFoundError.
+    """
     left = list(pushes)
     asked = {
         "framework": framework,
@@ -105,7 +110,14 @@ def find(
             )
         before.append(f"{axis} {value}")
         left = fitting
-    return sorted(left, key=age, reverse=True)
+    kept = [push for push in left if not push.yanked]
+    if not kept:
+        newest = max(left, key=age)
+        raise NotFoundError(
+            f"every image that fits was yanked, {newest.uri} because of this: {newest.yanked}",
+            fix=f"build and push it again, or name one by its digest all the same: {by_digest(newest)}",
+        )
+    return sorted(kept, key=age, reverse=True)
 
 
 def _fits(axis: str, value: str, has: str) -> bool:

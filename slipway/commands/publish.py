@@ -1,4 +1,4 @@
-"""Commands that hand images out: push, registry."""
+"""Commands that hand images out: push, yank, registry."""
 
 from __future__ import annotations
 
@@ -63,6 +63,20 @@ def push(selector: Selector, registry: str | None, number: str | None, json: boo
         rows = [(one.record.uri, one.record.manifest_digest, one.sent / 1e6, _state(one)) for one in done]
         console.table(("image", "digest", "MB sent", "state"), rows)
         console.result([{**asdict(one.record), "bytes_sent": one.sent, "new": one.new} for one in done])
+
+
+def yank(image: str, reason: str, undo: bool, json: bool) -> None:
+    """Take back an image that was pushed, or take that back."""
+    from slipway.release import yank as yanking
+
+    with command(json) as (settings, console):
+        if undo == bool(reason.strip()):
+            raise UsageError("a yank has a reason, and its undoing none", fix='give --reason "…", or --undo')
+        marked = yanking.yank(Records(settings.state), image, reason.strip())
+        for push in marked:
+            console.say(f"{push.uri}: {f'yanked: {push.yanked}' if push.yanked else 'no longer yanked'}")
+        console.note("tags and aliases stay where they are; jobs that name the image go on using it")
+        console.result([asdict(push) for push in marked])
 
 
 def registry(stop: bool, json: bool) -> None:

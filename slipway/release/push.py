@@ -173,7 +173,13 @@ class Step:
 
 
 def require_proof(build: Build, records: Records, suite_hash: str) -> None:
-    """Raise NotProvedError unless the checks as they are now passed on exactly this image."""
+    """Raise NotProvedError unless the checks as they are now passed on exactly this image, and nobody yanked it."""
+    yanked = next(
+        (push for push in records.pushes() if push.config_digest == build.config_digest and push.yanked), None
+    )
+    if yanked is not None:
+        fix = f"build one without that fault, or take it back: invoke yank {yanked.uri} --undo"
+        raise NotProvedError(f"{build.image} was yanked: {yanked.yanked}", fix=fix)
     verdict = records.verdict_of(build.config_digest, suite_hash)
     if verdict is not None and verdict.passed:
         return
