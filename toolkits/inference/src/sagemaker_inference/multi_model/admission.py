@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from sagemaker_inference.multi_model import memory, refusal
+from sagemaker_inference import memory
+from sagemaker_inference.multi_model import refusal
 from sagemaker_inference.multi_model.model import Model
 
 _MB = 1_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import itertools
 import logging
@@ -87,10 +88,10 @@ class Registry:
     async def close(self, grace: float) -> None:
         """Ends every model: those that serve finish their requests, for at most a grace in seconds."""
         models = list(self._models.values())
-        serving = [asyncio.ensure_future(model.unload()) for model in models if model.state in _LISTED]
-        if serving:
-            await asyncio.wait(serving, timeout=grace)
-        await asyncio.gather(*(model.kill() for model in models), return_exceptions=True)
+        unloading = asyncio.gather(*(model.unload() for model in models if model.state in _LISTED))
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(unloading, grace)
+        await asyncio.gather(*(model.kill() for model in models))
 
 
 def _refusal(name: str, error: Refusal | UnitFailed | OSError) -> Refusal:

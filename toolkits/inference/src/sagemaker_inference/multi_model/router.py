@@ -12,11 +12,11 @@ import tempfile
 
 import uvicorn
 import uvloop
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from sagemaker_inference import parameters
 from sagemaker_inference.multi_model.app import App
+from sagemaker_inference.multi_model.front import Front
 from sagemaker_inference.multi_model.model import Limits
 from sagemaker_inference.multi_model.registry import Registry
 from sagemaker_inference.settings import Settings
@@ -63,11 +63,12 @@ async def _run(settings: Settings, registry: Registry) -> None:
         lifespan="off",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
     state = ServerState()
     server = await loop.create_server(
-        lambda: HttpToolsProtocol(config, state, {}), sock=_listen(settings.bind_port), backlog=_BACKLOG
+        lambda: Front(config, state, {}), sock=_listen(settings.bind_port), backlog=_BACKLOG
     )
     logger.info("ready for models on port %d", settings.bind_port)
     await stop.wait()
@@ -75,7 +76,11 @@ async def _run(settings: Settings, registry: Registry) -> None:
     server.close()
     for connection in list(state.connections):
         connection.shutdown()
+    end = loop.time() + settings.drain_seconds
     await registry.close(settings.drain_seconds)
+    # What was answered last may not have left yet.
+    while state.connections and loop.time() < end:
+        await asyncio.sleep(0.01)
 
 
 def _listen(port: int) -> socket.socket:

@@ -9,11 +9,13 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sagemaker_inference.multi_model import memory, refusal
+from sagemaker_inference import memory
+from sagemaker_inference.multi_model import refusal
 from sagemaker_inference.multi_model.link import LinkLost, Pool
+from sagemaker_inference.multi_model.processes import Process
 from sagemaker_inference.multi_model.refusal import Refusal
 
 # A model that is being loaded is killed before one that serves, and both before the router.
@@ -60,7 +62,7 @@ class Unit:
     def __init__(self, process: asyncio.subprocess.Process, folder: str) -> None:
         self._process = process
         self._folder = folder
-        self._kills = memory.oom_kills()
+        self._kills = memory.oom_kills() or 0
         self.pool = Pool(_socket(folder))
 
     @classmethod
@@ -109,12 +111,12 @@ class Unit:
     async def stop(self, grace: float) -> None:
         """Ends the unit, by force after a grace in seconds. On return its memory and ports are given back."""
         self.pool.close()
+        family = [Process.of(pid) for pid in memory.family(self._process.pid)]
         with contextlib.suppress(ProcessLookupError):
-            if grace > 0:
-                self._process.terminate()
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._process.wait(), grace)
-        await self._kill_group()
+            self._process.send_signal(signal.SIGTERM if grace > 0 else signal.SIGKILL)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._process.wait(), grace or None)
+        await self._wait_until_gone(family)
         await self._process.wait()
 
     def end(self) -> End:
@@ -127,7 +129,7 @@ class Unit:
             reason = f"The model's server was killed by signal {-code}."
         else:
             reason = f"The model's server ended with exit code {code}."
-        killed = self._kills_rose()
+        killed = self._kills_rose() or (memory.oom_kills() is None and "signal 9" in reason)
         return End(f"Out of memory: {reason}" if killed else reason, killed or bool(told.get("out_of_memory")))
 
     async def no_answer(self) -> Refusal:
@@ -142,7 +144,7 @@ class Unit:
         return b'"WorkerDied"' in answer and b"signal 9" in answer and self._kills_rose()
 
     def _kills_rose(self) -> bool:
-        before, self._kills = self._kills, memory.oom_kills()
+        before, self._kills = self._kills, memory.oom_kills() or 0
         return self._kills > before
 
     def _told(self) -> dict[str, object]:
@@ -176,21 +178,13 @@ class Unit:
             self.pool.give_back(link)
         return status == 200
 
-    async def _kill_group(self) -> None:
+    async def _wait_until_gone(self, family: Sequence[Process]) -> None:
         """Kills what the unit left behind, and waits until it is gone."""
         loop = asyncio.get_running_loop()
         limit = loop.time() + _GONE_SECONDS
-        while loop.time() < limit:
-            try:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                return
-            except PermissionError:
-                pass
-            # Orphans come to the first process of the container, which this one is there.
-            with contextlib.suppress(ChildProcessError):
-                if self._process.returncode is not None:
-                    os.waitpid(-self._process.pid, os.WNOHANG)
+        while (left := [process for process in family if process.alive()]) and loop.time() < limit:
+            for process in left:
+                process.kill()
             await asyncio.sleep(_SHORTEST_POLL)
 
 

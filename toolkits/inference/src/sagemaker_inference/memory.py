@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-_MOUNT = "/sys/fs/cgroup"
+from sagemaker_inference import cgroup
+
 # Version 1 of control groups writes "no limit" as the largest page-aligned number.
 _UNLIMITED = 1 << 60
 
@@ -20,10 +21,10 @@ def free(root: str = "/") -> int | None:
     return min(values) if values else None
 
 
-def oom_kills(root: str = "/") -> int:
-    """Processes of this container that the kernel killed for memory so far."""
-    text = _read(root, "", "memory.events") or _read(root, "memory", "memory.oom_control")
-    return _table(text).get("oom_kill", 0)
+def oom_kills(root: str = "/") -> int | None:
+    """Processes of this container that the kernel killed for memory so far; None where nothing tells."""
+    text = cgroup.read("", "memory.events", root) or cgroup.read("memory", "memory.oom_control", root)
+    return _table(text).get("oom_kill")
 
 
 def size_on_disk(folder: str) -> int:
@@ -64,14 +65,14 @@ def prefer_for_killing(pids: Iterable[int], score: int, root: str = "/") -> None
 
 
 def _free_in_group(root: str) -> int | None:
-    limit = _number(_read(root, "", "memory.max"))
+    limit = _number(cgroup.read("", "memory.max", root))
     if limit is not None:
-        usage, idle = _number(_read(root, "", "memory.current")), "inactive_file"
-        stat = _table(_read(root, "", "memory.stat"))
+        usage, idle = _number(cgroup.read("", "memory.current", root)), "inactive_file"
+        stat = _table(cgroup.read("", "memory.stat", root))
     else:
-        stat = _table(_read(root, "memory", "memory.stat"))
+        stat = _table(cgroup.read("memory", "memory.stat", root))
         limit, idle = stat.get("hierarchical_memory_limit"), "total_inactive_file"
-        usage = _number(_read(root, "memory", "memory.usage_in_bytes"))
+        usage = _number(cgroup.read("memory", "memory.usage_in_bytes", root))
     if limit is None or limit >= _UNLIMITED or usage is None:
         return None
     return max(0, limit - max(0, usage - stat.get(idle, 0)))
@@ -91,24 +92,3 @@ def _table(text: str) -> dict[str, int]:
 
 def _number(text: str) -> int | None:
     return int(text) if text.isdigit() else None
-
-
-def _read(root: str, controller: str, name: str) -> str:
-    """A control group's file: from the own group's path, else from the mount itself, which is a container's view."""
-    mount = os.path.join(root, _MOUNT.lstrip("/"))
-    bases = [os.path.join(mount, controller)] if controller else [mount, os.path.join(mount, "unified")]
-    own = _own_groups(root).get(controller, "").lstrip("/")
-    for base in [*(os.path.join(base, own) for base in bases if own), *bases]:
-        with suppress(OSError), open(os.path.join(base, name)) as file:
-            return file.read().strip()
-    return ""
-
-
-def _own_groups(root: str) -> dict[str, str]:
-    """Controller -> path; the key of version 2 is empty."""
-    table = {}
-    with suppress(OSError), open(os.path.join(root, "proc/self/cgroup")) as file:
-        for line in file:
-            controllers, _, path = line.strip().partition(":")[2].partition(":")
-            table.update(dict.fromkeys(controllers.split(","), path))
-    return table

@@ -1,0 +1,37 @@
+"""uvicorn's HTTP/1.1 for the router's clients: heads have a limit, and what cannot be read is refused in JSON."""
+
+from __future__ import annotations
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from sagemaker_inference.server import replies
+
+HEAD_BYTES = 65536
+
+
+class Front(HttpToolsProtocol):
+    """One client's connection."""
+
+    _head = 0
+
+    def data_received(self, data: bytes) -> None:
+        if self._head >= 0:
+            self._head += len(data)
+        super().data_received(data)
+        if self._head > HEAD_BYTES and not self.transport.is_closing():
+            self._refuse(431, f"The request's head is larger than {HEAD_BYTES} bytes.")
+
+    def on_message_begin(self) -> None:
+        self._head = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head = -1
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, msg)
+
+    def _refuse(self, status: int, message: str) -> None:
+        self.transport.write(replies.whole(status, message, close=True))
+        self.transport.close()
