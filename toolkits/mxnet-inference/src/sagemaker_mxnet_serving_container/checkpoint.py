@@ -40,9 +40,10 @@ def load(model_dir: str, device: Any, rows: int) -> Any:
     symbol, arguments, states = mx.model.load_checkpoint(os.path.join(model_dir, PREFIX), 0)
     unknown = [name for name in names if name not in symbol.list_inputs()]
     if unknown:
+        inputs = [name for name in symbol.list_inputs() if name not in arguments and name not in states]
         raise ValueError(
             f"{SHAPES_FILE} names inputs that {SYMBOL_FILE} does not have: {', '.join(unknown)}. "
-            f"It has {', '.join(name for name in symbol.list_inputs() if name not in arguments and name not in states)}."
+            f"It has {', '.join(inputs)}."
         )
     module = mx.mod.Module(symbol=symbol, context=device, data_names=names, label_names=None)
     module.bind(for_training=False, data_shapes=shapes)

@@ -18,7 +18,7 @@ logger = get_logger()
 class DefaultMXNetInferenceHandler(default_inference_handler.DefaultInferenceHandler):
     """What modules and Gluon blocks have in common. One object serves one model, in one worker."""
 
-    VALID_CONTENT_TYPES: tuple[str, ...] = (content_types.JSON, content_types.NPY)
+    VALID_CONTENT_TYPES: tuple[str, ...] = (content_types.JSON, content_types.NPY, *content_types.JSON_LINES_TYPES)
 
     def default_model_fn(self, model_dir: str, context: Any = None, preferred_batch_size: int | None = None) -> Any:
         """The folder's module. preferred_batch_size: rows of one pass; None: as the environment says, else 1.
@@ -33,38 +33,50 @@ class DefaultMXNetInferenceHandler(default_inference_handler.DefaultInferenceHan
         logger.info("Loaded %s of %s on %s, %d row(s) a pass.", checkpoint.SYMBOL_FILE, model_dir, device, rows)
         return module
 
-    def default_input_fn(self, input_data: Any, content_type: str, context: Any = None) -> Any:
+    def default_input_fn(self, input_data: Any, content_type: str | None, context: Any = None) -> Any:
         """An NDArray on this worker's device. Raises UnsupportedFormatError, or an error of status 400."""
         import mxnet as mx
 
         return mx.nd.array(self._decode(input_data, content_type), ctx=_device(context))
 
     def default_predict_fn(self, data: Any, model: Any, context: Any = None) -> Any:
-        raise NotImplementedError("Only modules and Gluon blocks have a default predict_fn: give one in code/inference.py.")
+        raise NotImplementedError(
+            "Only modules and Gluon blocks have a default predict_fn: give one in code/inference.py."
+        )
 
     def default_output_fn(self, prediction: Any, accept: str, context: Any = None) -> Any:
         """The body and its type: a list of lists for an array, a list of those for several."""
         chosen = negotiation.choose(accept, self.VALID_CONTENT_TYPES, content_types.JSON)
         return encoder.encode(_listed(prediction), chosen), chosen
 
-    def _decode(self, input_data: Any, content_type: str) -> Any:
-        """A numpy array of numbers. MXNet makes float32 of it."""
-        if content_type not in self.VALID_CONTENT_TYPES:
-            raise errors.UnsupportedFormatError(content_type)
-        array = decoder.decode(input_data, content_type)
-        if array.dtype.kind not in "biuf":
-            raise errors.GenericInferenceToolkitError(
-                400, f"The body cannot be made an array: a model takes numbers, and these are of type {array.dtype}."
-            )
+    def _decode(self, input_data: Any, content_type: str | None) -> Any:
+        """A numpy array of numbers; no content type means JSON. MXNet makes float32 of it."""
+        import numpy
+
+        if content_type not in (None, *self.VALID_CONTENT_TYPES):
+            raise errors.UnsupportedFormatError(content_type, self.VALID_CONTENT_TYPES)
+        try:
+            array = numpy.asarray(decoder.decode(input_data, content_type), dtype=numpy.float32)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, errors.UndecodableError):
+                raise
+            raise errors.GenericInferenceToolkitError(400, f"The body is no array of numbers: {error}.") from error
         return array
 
 
 class DefaultModuleInferenceHandler(DefaultMXNetInferenceHandler):
     """Serves a module, which takes as many rows at once as it was bound for."""
 
-    VALID_CONTENT_TYPES = (content_types.JSON, content_types.CSV, content_types.NPY)
+    VALID_CONTENT_TYPES = (
+        content_types.JSON,
+        content_types.CSV,
+        content_types.NPY,
+        *content_types.JSON_LINES_TYPES,
+    )
 
-    def default_input_fn(self, input_data: Any, content_type: str, context: Any = None, model: Any = None) -> Any:
+    def default_input_fn(
+        self, input_data: Any, content_type: str | None, context: Any = None, model: Any = None
+    ) -> Any:
         """An NDArrayIter of the model's batch size, its last batch padded. CSV rows take the shape of the input.
 
         Raises UnsupportedFormatError, ValueError for a model of several inputs, or an error of status 400.

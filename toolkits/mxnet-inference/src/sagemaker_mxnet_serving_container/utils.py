@@ -44,10 +44,11 @@ def read_data_shapes(path: str, preferred_batch_size: int = 1) -> tuple[list[str
             raise ValueError(f"{path} is no JSON: {error}.") from error
     if not isinstance(entries, list) or not entries:
         raise ValueError(f'{path} must hold a list of {{"name": …, "shape": […]}}, one for each input of the model.')
-    faults = [f"entry {number} is {json.dumps(entry)}" for number, entry in enumerate(entries) if not _is_shape(entry)]
-    if faults:
+    wrong = [f"entry {number} is {json.dumps(entry)}" for number, entry in enumerate(entries) if not _is_shape(entry)]
+    if wrong:
         raise ValueError(
-            f'{path} must hold a list of {{"name": text, "shape": [whole numbers, the batch first]}}; {"; ".join(faults)}.'
+            f'{path} must hold a list of {{"name": text, "shape": [whole numbers, the batch first]}}; '
+            f"{'; '.join(wrong)}."
         )
     shapes = [(entry["name"], (preferred_batch_size, *entry["shape"][1:])) for entry in entries]
     return [name for name, _ in shapes], shapes

@@ -76,7 +76,9 @@ def _identify_zip(path: Path) -> Archive:
         pickles = [name for name in names if inner[name] == "data.pkl"]
         if pickles and archive.getinfo(pickles[0]).file_size < _PICKLE_LIMIT:
             return Archive(path, Kind.PICKLED, _pickled(archive.read(pickles[0])))
-    return Archive(path, Kind.PICKLED if pickles else Kind.UNKNOWN, "" if pickles else "but a zip archive of something else")
+    return Archive(
+        path, Kind.PICKLED if pickles else Kind.UNKNOWN, "" if pickles else "but a zip archive of something else"
+    )
 
 
 def _pickled(data: bytes) -> str:

@@ -23,7 +23,8 @@ class DefaultPytorchInferenceHandler(default_inference_handler.DefaultInferenceH
 
     def __init__(self) -> None:
         self._device: Any = None
-        self._prepared: Any = None  # the model that is known to be on its device
+        self._given: Any = None  # the model that was prepared, as model_fn gave it
+        self._prepared: Any = None  # the same, on the device where data goes too
         self._data_device: Any = None
 
     def default_model_fn(self, model_dir: str, context: Any = None) -> Any:
@@ -34,7 +35,7 @@ class DefaultPytorchInferenceHandler(default_inference_handler.DefaultInferenceH
         logger.info("Loaded %s on %s.", path, where)
         return model
 
-    def default_input_fn(self, input_data: Any, content_type: str, context: Any = None) -> Any:
+    def default_input_fn(self, input_data: Any, content_type: str | None, context: Any = None) -> Any:
         """A tensor: float32 from JSON, JSON lines and CSV, the array's own type from NPY; on this worker's device.
 
         Raises UnsupportedFormatError for another type, and an error of status 400 for what are no numbers.
@@ -52,11 +53,11 @@ class DefaultPytorchInferenceHandler(default_inference_handler.DefaultInferenceH
         """What ``model(data)`` gives, without gradients. The model is moved and set to eval once, not on each call."""
         import torch
 
-        if model is not self._prepared:
+        if model is not self._given:
             self._prepare(model, context)
         with torch.inference_mode():
-            prediction = model(tensors.to_device(data, self._data_device))
-        return prediction
+            prediction = self._prepared(tensors.to_device(data, self._data_device))
+        return tensors.to_ordinary(prediction)
 
     def default_output_fn(self, prediction: Any, accept: str, context: Any = None) -> Any:
         """JSON, JSON lines, CSV or NPY of tensors, however deep they lie in tuples, lists, dicts and dataclasses."""
@@ -68,19 +69,18 @@ class DefaultPytorchInferenceHandler(default_inference_handler.DefaultInferenceH
         return self._device
 
     def _prepare(self, model: Any, context: Any) -> None:
-        """Puts the user's own model where the worker computes. One that the user has put on a GPU stays there."""
+        """Puts the model where the worker computes. One that the user has put on a GPU stays there."""
         if not callable(model):
             raise TypeError(
-                f"model_fn gave a {type(model).__name__}, which cannot be called: give a predict_fn beside it, or return "
-                "the model itself."
+                f"model_fn gave a {type(model).__name__}, which cannot be called: give a predict_fn beside it, or "
+                "return the model itself."
             )
         own = self._worker_device(context)
         places = device.of_model(model)
-        if not places or places == {device.cpu()}:
-            if hasattr(model, "to"):
-                model.to(own)
-            self._data_device = own
-        else:
-            self._data_device = next(iter(places)) if len(places) == 1 else own
-        device.to_eval(model)
+        self._data_device = next(iter(places)) if len(places) == 1 else own
         self._prepared = model
+        if all(place.type == "cpu" for place in places) and hasattr(model, "to"):
+            self._data_device = own
+            self._prepared = model.to(own)
+        device.to_eval(self._prepared)
+        self._given = model

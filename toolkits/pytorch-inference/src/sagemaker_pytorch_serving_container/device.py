@@ -46,7 +46,9 @@ def _explain_unused_gpus(torch: Any) -> None:
     if torch.version.cuda is None:
         reason = f"PyTorch {torch.__version__} is a build for CPUs: choose the GPU image"
     else:
-        reason = f"PyTorch {torch.__version__} with CUDA {torch.version.cuda} cannot use it: compare the driver's version"
+        reason = (
+            f"PyTorch {torch.__version__} with CUDA {torch.version.cuda} cannot use it: compare the driver's version"
+        )
     logger.warning("The host has %d GPU(s), and the model runs on the CPU. %s.", len(gpus), reason)
 
 

@@ -1,4 +1,4 @@
-"""Weights of a loaded model that stay in the model file, mapped: the workers of a container then hold one copy together.
+"""Weights of a loaded model that stay in the model file, mapped: all workers of a container hold one copy together.
 
 ``torch.jit.load`` and ``torch.export.load`` copy every weight into memory of the process's own. Both keep weights
 uncompressed in the archive, so the same bytes can be mapped instead, copy-on-write, once the model is there.
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SMALLEST = 1 << 20  # bytes of a weight that is worth a mapping
+_WEIGHTS = "data/weights/model_weights_config.json"  # of exported programs that PyTorch 2.8 or later saved
 _SAMPLE = 1 << 12  # bytes compared at both ends before a weight is exchanged
 
 
@@ -30,11 +31,11 @@ class Weight(NamedTuple):
 
 
 def share(model: Any, path: Path) -> int:
-    """Exchanges the large weights of a model on the CPU for mapped ones; gives how many bytes. Others stay as they are."""
+    """Exchanges large weights of a model on the CPU for mapped ones, as far as they are found. Gives how many bytes."""
     import torch
 
     with zipfile.ZipFile(path) as archive:
-        found = list(_exported(archive, model) if _config_name(archive) else _scripted(archive, model, torch))
+        found = list(_found(archive, model, torch))
         large = [(tensor, weight) for tensor, weight in found if tensor.numel() * tensor.element_size() >= SMALLEST]
         if not large:
             return 0
@@ -80,34 +81,31 @@ class _Storages:
         return self._whole[start : start + entry.file_size]
 
     def _start(self, entry: zipfile.ZipInfo) -> int:
-        """Where the bytes begin: after a local header, whose extra field the directory does not tell (APPNOTE 4.3.7)."""
+        """Where the bytes begin: after a local header, whose length the directory does not tell (APPNOTE, 4.3.7)."""
         with self._path.open("rb") as file:
             file.seek(entry.header_offset + 26)
             name, extra = struct.unpack("<HH", file.read(4))
         return entry.header_offset + 30 + int(name) + int(extra)
 
 
-def _config_name(archive: zipfile.ZipFile) -> str | None:
-    """The list of weights of an exported program that was saved with PyTorch 2.8 or later."""
-    found = [name for name in archive.namelist() if name.split("/", 1)[-1] == "data/weights/model_weights_config.json"]
-    return found[0] if found else None
+def _found(archive: zipfile.ZipFile, model: Any, torch: Any) -> Iterator[tuple[Any, Weight]]:
+    """Tensors of the model, each beside what the archive says of it; nothing for an archive of an older form."""
+    inner = {name.split("/", 1)[-1]: name for name in archive.namelist()}
+    if _WEIGHTS in inner:
+        yield from _exported(json.loads(archive.read(inner[_WEIGHTS])), model)
+    elif "data.pkl" in inner:
+        with archive.open(inner["data.pkl"]) as file:
+            yield from _members(model, _Outline(file).load(), torch)
 
 
-def _exported(archive: zipfile.ZipFile, model: Any) -> Iterator[tuple[Any, Weight]]:
-    listed = json.loads(archive.read(str(_config_name(archive))))["config"]
+def _exported(weights: Mapping[str, Any], model: Any) -> Iterator[tuple[Any, Weight]]:
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    for name, entry in listed.items():
+    for name, entry in weights["config"].items():
         meta = entry.get("tensor_meta")
         if name in tensors and meta and not entry.get("use_pickle"):
             sizes, strides = (tuple(size.get("as_int", -1) for size in meta[key]) for key in ("sizes", "strides"))
             offset = meta["storage_offset"].get("as_int", -1)
             yield tensors[name], Weight(f"data/weights/{entry['path_name']}", offset, sizes, strides)
-
-
-def _scripted(archive: zipfile.ZipFile, model: Any, torch: Any) -> Iterator[tuple[Any, Weight]]:
-    name = next(name for name in archive.namelist() if name.split("/", 1)[-1] == "data.pkl")
-    with archive.open(name) as file:
-        yield from _members(model, _Outline(file).load(), torch)
 
 
 def _members(module: Any, described: Any, torch: Any) -> Iterator[tuple[Any, Weight]]:

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from sagemaker_pytorch_serving_container import mapping
 from sagemaker_pytorch_serving_container.archives import Archive, Kind, identify
 
 DEFAULT_NAME = "model.pt"
@@ -78,14 +79,20 @@ def _advice(archive: Archive) -> str:
     if archive.kind is Kind.SAFETENSORS:
         return _safetensors_advice()
     if archive.kind is Kind.COMPILED:
-        return f"It is native code, which is not run by default: load it with torch._inductor.aoti_load_package in a model_fn {_OWN}."
+        return (
+            "It is native code, which is not run by default: load it with torch._inductor.aoti_load_package in a "
+            f"model_fn {_OWN}."
+        )
     if archive.kind is Kind.PICKLED:
         return (
             f"Build the model in a model_fn(model_dir) {_OWN} and fill it from there with "
-            f"sagemaker_pytorch_serving_container.weights.load(os.path.join(model_dir, {name!r}), model), or save it with "
-            "torch.jit.script(model).save(...) or torch.export.save(...) and serve that file."
+            f"sagemaker_pytorch_serving_container.weights.load(os.path.join(model_dir, {name!r}), model), or save it "
+            "with torch.jit.script(model).save(...) or torch.export.save(...) and serve that file."
         )
-    return "Save the model again with torch.jit.script(model).save(...) or torch.export.save(...), and compare the file's size."
+    return (
+        "Save the model again with torch.jit.script(model).save(...) or torch.export.save(...), and compare the file's "
+        "size."
+    )
 
 
 def _safetensors_advice() -> str:
@@ -102,7 +109,10 @@ def _load_script(path: Path, device: Any) -> Any:
         model = torch.jit.load(str(path), map_location=device)
     except RuntimeError as error:
         raise ModelLoadError(f"{path} is TorchScript that cannot be loaded: {_reason(error)}") from error
-    return model.eval()
+    model = model.eval()
+    if device.type == "cpu":
+        mapping.share(model, path)
+    return model
 
 
 def _reason(error: RuntimeError) -> str:
@@ -129,27 +139,29 @@ def _load_exported(path: Path, device: Any) -> Any:
             program = torch.export.load(io.BytesIO(file.read()) if path.suffix != ".pt2" else str(path))
     except (RuntimeError, ValueError, AssertionError) as error:
         raise ModelLoadError(
-            f"{path} is an exported program that PyTorch {torch.__version__} cannot load: {error}. Export it again with "
-            "this version, or choose the image of the version it was made with."
+            f"{path} is an exported program that PyTorch {torch.__version__} cannot load: {error}. Export it again "
+            "with this version, or choose the image of the version it was made with."
         ) from error
-    if device.type != "cpu":
-        # Constants in the program's code name their device too, which moving the module alone would miss.
-        from torch.export.passes import move_to_device_pass
+    if device.type == "cpu":
+        model = program.module()
+        mapping.share(model, path)
+        return model
+    # Constants in the program's code name their device too, which moving the module alone would miss.
+    from torch.export.passes import move_to_device_pass
 
-        program = move_to_device_pass(program, device)
-    return program.module()
+    return move_to_device_pass(program, device).module()
 
 
 def _refuse_pickles(path: Path) -> None:
     """torch.export.load unpickles some members without asking; what is more than tensors could run code."""
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
-            inner = name.split("/", 1)[-1]
-            if inner.endswith("_config.json") and inner.startswith("data/"):
-                listed = [entry for entry in _payloads(archive.read(name)) if _is_pickled(entry)]
-                if listed:
-                    raise ModelLoadError(_unsafe(path, inner, f"{len(listed)} pickled object(s)"))
-            elif inner.endswith(".pt") and inner.startswith(("data/", "serialized_")) or name.startswith("serialized_"):
+            inner = name if name.startswith("serialized_") else name.split("/", 1)[-1]
+            if inner.startswith("data/") and inner.endswith("_config.json"):
+                pickled = [entry for entry in _payloads(archive.read(name)) if _is_pickled(entry)]
+                if pickled:
+                    raise ModelLoadError(_unsafe(path, inner, f"{len(pickled)} pickled object(s)"))
+            elif inner.startswith(("data/", "serialized_")) and inner.endswith(".pt"):
                 _refuse_classes(path, inner, archive.read(name))
 
 
@@ -174,7 +186,7 @@ def _refuse_classes(path: Path, member: str, data: bytes) -> None:
 
 def _unsafe(path: Path, member: str, what: str) -> str:
     return (
-        f"{path} is an exported program with {what} in {member}. Unpickling runs code that the file names, so it is not "
-        f"done by default. Where you trust the file, load it in a model_fn {_OWN}: "
+        f"{path} is an exported program with {what} in {member}. Unpickling runs code that the file names, so it is "
+        f"not done by default. Where you trust the file, load it in a model_fn {_OWN}: "
         "torch.export.load(path).module()."
     )

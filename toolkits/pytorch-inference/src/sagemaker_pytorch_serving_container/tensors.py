@@ -38,6 +38,11 @@ def to_device(value: Any, device: Any) -> Any:
     return _mapped(value, lambda item: item.to(device) if hasattr(item, "to") else item)
 
 
+def to_ordinary(value: Any) -> Any:
+    """The same value without inference tensors, which a user's output_fn could not change in place."""
+    return _mapped(value, lambda item: item.clone() if getattr(item, "is_inference", bool)() else item)
+
+
 def to_arrays(value: Any) -> Any:
     """The same value with numpy arrays for tensors; also inside tuples, lists, dicts and dataclasses."""
     return _mapped(value, _to_array)
@@ -54,7 +59,7 @@ def _to_array(item: Any) -> Any:
     if item.layout is not torch.strided:
         item = item.to_dense()
     item = item.cpu().resolve_conj().resolve_neg()
-    if item.dtype is torch.bfloat16 or item.dtype.is_floating_point and item.dtype.itemsize == 1:
+    if item.dtype is torch.bfloat16 or (item.dtype.is_floating_point and item.dtype.itemsize == 1):
         item = item.float()  # numpy has neither
     return item.numpy()
 

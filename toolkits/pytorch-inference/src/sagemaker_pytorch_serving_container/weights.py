@@ -63,9 +63,7 @@ def load(
     return model
 
 
-def read(
-    path: str | os.PathLike[str], *, device: Any = "cpu", allow_unpickling: bool = False
-) -> dict[str, Any]:
+def read(path: str | os.PathLike[str], *, device: Any = "cpu", allow_unpickling: bool = False) -> dict[str, Any]:
     """What a file of torch.save or safetensors holds, by name; an index (``….index.json``) stands for all its shards.
 
     allow_unpickling: whether the file may name any class, and so run any code, when it is read. Only for files that
@@ -84,9 +82,7 @@ def read(
     if callable(getattr(content, "state_dict", None)):
         content = content.state_dict()
     if not isinstance(content, Mapping):
-        raise ModelLoadError(
-            f"{file} holds a {type(content).__name__}, not weights by name. Save model.state_dict() instead of the model."
-        )
+        raise ModelLoadError(f"{file} holds a {type(content).__name__}, not weights by name: save model.state_dict().")
     return dict(content)
 
 
@@ -115,9 +111,9 @@ def _read_pickled(archive: Archive, device: Any, allow_unpickling: bool) -> Any:
         return torch.load(archive.path, map_location=device, weights_only=not allow_unpickling, mmap=mapped)
     except pickle.UnpicklingError as error:
         raise ModelLoadError(
-            f"{archive.path} holds more than tensors; it is {archive.description}. Unpickling runs code that the file names, "
-            "so it is not done by default. Save model.state_dict() alone; or, where you made the file yourself, pass "
-            "allow_unpickling=True."
+            f"{archive.path} holds more than tensors; it is {archive.description}. Unpickling runs code that the file "
+            "names, so it is not done by default. Save model.state_dict() alone; or, where you made the file yourself, "
+            "pass allow_unpickling=True."
         ) from error
 
 
