@@ -1,0 +1,162 @@
+"""The worker processes: started, watched, restarted a bounded number of times."""
+
+from __future__ import annotations
+
+import enum
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sagemaker_inference.server import board, capacity, channel, children
+from sagemaker_inference.server.clients import Client
+from sagemaker_inference.service import Place
+from sagemaker_inference.settings import Settings
+
+_BACK_OFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+"""Seconds before the first restart in a row, the second, and so on."""
+
+logger = logging.getLogger("sagemaker_inference.server")
+
+
+class State(enum.Enum):
+    LOADING = 1
+    READY = 2
+    DRAINING = 3
+    GONE = 4
+
+
+@dataclass(eq=False)
+class Worker:
+    """One worker process. number: its place on the board and among the GPUs."""
+
+    number: int
+    pid: int
+    channel: socket.socket
+    started: float
+    state: State = State.LOADING
+    clients: dict[int, Client] = field(default_factory=dict)
+    """By slot: the connections that it has."""
+    passed: set[int] = field(default_factory=set)
+    """Slots on their way to it, when last looked at."""
+    taken: set[int] = field(default_factory=set)
+    """Slots that were taken back from it, until it has seen that."""
+    failure: str = ""
+    """The traceback with which it ended."""
+    killed: str = ""
+    """Why we killed it."""
+    overdue: set[int] = field(default_factory=set)
+    """Slots whose requests ran too long, when it was killed for that."""
+    stopped_call: float = 0.0
+    """The call during which it was stopped, to take connections back."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every worker of a server is started with."""
+
+    settings: Settings
+    model_name: str
+    model_dir: str
+    handler_service: str
+
+
+class Pool:
+    """All workers. ``on_message`` gets what they tell; the owner calls ``died`` for each that has ended."""
+
+    def __init__(self, plan: Plan, shared: board.Board, watch: Callable[[Worker], None]) -> None:
+        self._plan = plan
+        self._board = shared
+        self._watch = watch
+        self.workers: list[Worker] = []
+        self.interpreter = ""
+        self.environ: Mapping[str, str] = os.environ
+        self.planned = plan.settings.workers or capacity.by_hardware(os.environ)
+        self.was_ready = False
+        self.deaths = 0
+        """In a row, without an answered request in between."""
+        self._due: list[tuple[float, int]] = []
+        shared.words[board.PLANNED] = self.planned
+
+    def ready(self) -> list[Worker]:
+        return [one for one in self.workers if one.state is State.READY]
+
+    def by_pid(self, pid: int) -> Worker | None:
+        return next((one for one in self.workers if one.pid == pid), None)
+
+    def loading(self) -> bool:
+        return any(one.state is State.LOADING for one in self.workers)
+
+    def start(self, number: int) -> None:
+        """Starts a worker. Raises OSError."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        plan = self._plan
+        gpus = capacity.gpus(self.environ)
+        place = Place(
+            model_dir=plan.model_dir,
+            model_name=plan.model_name,
+            worker=number,
+            gpu_id=number % gpus if gpus else None,
+            batch_size=plan.settings.batch_size,
+        )
+        self._board.clear_worker(number)
+        with theirs:
+            pid = children.start(
+                self.interpreter,
+                channel.arguments(place, plan.handler_service),
+                {**self.environ, **capacity.variables(self.environ, self.planned)},
+                (self._board.descriptor, theirs.fileno()),
+            )
+        started = Worker(number, pid, ours, time.monotonic())
+        self.workers.append(started)
+        self._watch(started)
+        logger.info("worker %d: loading, process %d", number, pid)
+
+    def became_ready(self, one: Worker) -> None:
+        one.state = State.READY
+        logger.info("worker %d: ready after %.2f s", one.number, time.monotonic() - one.started)
+        if self.was_ready:
+            return
+        self.was_ready = True
+        settings = self._plan.settings
+        if settings.workers is None:
+            self.planned, size = capacity.by_memory(self.planned, one.pid)
+            logger.info("a worker takes %d MB: %d workers", size >> 20, self.planned)
+            self._board.words[board.PLANNED] = self.planned
+        for number in range(1, self.planned):
+            self.start(number)
+
+    def died(self, one: Worker, code: int) -> float:
+        """Plans a restart; the seconds until then, or below 0 when there were too many deaths."""
+        self.workers.remove(one)
+        if self._board.words[board.worker_cell(one.number) + board.ANSWERED]:
+            self.deaths = 0
+        self.deaths += 1
+        how = one.killed or children.how(code)
+        if self.deaths > self._plan.settings.max_restarts:
+            logger.error("worker %d died (%s), the last of %d deaths in a row", one.number, how, self.deaths)
+            return -1.0
+        pause = _BACK_OFF[min(self.deaths, len(_BACK_OFF)) - 1]
+        logger.error("worker %d died (%s); it is restarted in %g s", one.number, how, pause)
+        if code == -signal.SIGKILL and not one.killed:
+            logger.error("signal 9 is often the kernel's, when memory runs out: give more, or run fewer workers")
+        self._due.append((time.monotonic() + pause, one.number))
+        return pause
+
+    def next_start(self) -> float | None:
+        return min(self._due)[0] if self._due else None
+
+    def start_due(self, now: float) -> None:
+        for due in [due for due in self._due if due[0] <= now]:
+            self._due.remove(due)
+            self.start(due[1])
+
+    def expecting(self) -> bool:
+        """Whether a worker will be ready soon, without a pause."""
+        return self.was_ready and (self.loading() or any(due <= time.monotonic() for due, _ in self._due))
+
+    def stop_restarting(self) -> None:
+        self._due.clear()

@@ -1,0 +1,60 @@
+"""What the kernel knows of a connection, and how descriptors travel."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import socket
+import struct
+import termios
+
+_TCP_INFO_BYTES = struct.Struct("<QQ")
+_TCP_INFO_OFFSET = 120  # of bytes_acked and bytes_received in struct tcp_info of Linux 4.1 and later
+
+
+def traffic(connection: socket.socket) -> tuple[int, int] | None:
+    """Bytes (consumed by readers, written by writers) since the connection was made; None where it cannot be known.
+
+    The peer's end of stream counts as one consumed byte.
+    """
+    if connection.family == socket.AF_UNIX:
+        return None
+    try:
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        acknowledged, received = _TCP_INFO_BYTES.unpack_from(info, _TCP_INFO_OFFSET)
+        unread = _queued(connection, termios.FIONREAD)
+        unsent = _queued(connection, termios.TIOCOUTQ)
+    except (OSError, struct.error):
+        return None
+    return received - unread, acknowledged + unsent
+
+
+def readable(connection: socket.socket) -> bytes:
+    """Up to 16 of the bytes that wait to be read; empty: none, or the peer has ended."""
+    try:
+        return connection.recv(16, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except OSError:
+        return b""
+
+
+def send_descriptor(channel: socket.socket, message: bytes, descriptor: int) -> bool:
+    """Sends a message with a descriptor; False: the channel is full."""
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
+    try:
+        channel.sendmsg([message], ancillary, socket.MSG_DONTWAIT)
+    except (BlockingIOError, InterruptedError):
+        return False
+    return True
+
+
+def receive_descriptor(channel: socket.socket) -> tuple[bytes, int | None]:
+    """A message and the descriptor that came with it. Raises BlockingIOError; an empty message is the end."""
+    message, ancillary, _, _ = channel.recvmsg(65536, socket.CMSG_SPACE(4), socket.MSG_DONTWAIT)
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            return message, int(array.array("i", data[:4])[0])
+    return message, None
+
+
+def _queued(connection: socket.socket, request: int) -> int:
+    return int(struct.unpack("i", fcntl.ioctl(connection, request, b"\0" * 4))[0])
