@@ -111,7 +111,8 @@ def _lines(path: str, environ: Mapping[str, str]) -> requirement_lines.Lines:
     kept = [line for line in lines.requirements if requirement_lines.name(line) not in _REPLACED]
     for line in lines.requirements:
         if line not in kept:
-            _say(f"warning: {path}: {line!r} is left out, this image's toolkit provides the same import name")
+            text = " ".join(line.split())
+            _say(f"warning: {path}: {text!r} is left out, this image's toolkit provides the same import name")
     return dataclasses.replace(lines, requirements=kept)
 
 
@@ -123,7 +124,7 @@ def _install(code_dir: str, folder: str, environ: Mapping[str, str]) -> None:
             variables["PIP_INDEX_URL"] = codeartifact.index_url(environ[codeartifact.VARIABLE])
         overlay.make(folder)
         file = _effective(path, folder)
-    except (codeartifact.CodeArtifactError, OSError) as error:
+    except (codeartifact.CodeArtifactError, OSError, ValueError) as error:
         raise RequirementsError(f"{path} cannot be installed: {masking.text(str(error))}") from error
     # Isolated, as a module of the user's in the working folder must not take the place of one that pip imports.
     pip = [overlay.python(folder), "-I", "-m", "pip", "install", "-r", file, "-c", _CONSTRAINTS]
@@ -136,7 +137,13 @@ def _run(argv: Sequence[str], folder: str, environ: Mapping[str, str]) -> tuple[
     """Runs pip, and passes on what it says. Returns its exit code and its last lines."""
     told: list[str] = []
     process = subprocess.Popen(
-        argv, cwd=folder, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        argv,
+        cwd=folder,
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None
@@ -146,8 +153,9 @@ def _run(argv: Sequence[str], folder: str, environ: Mapping[str, str]) -> tuple[
             _say(line)
         return process.wait(), told
     finally:
+        # What pip has started too: a compiler, a build.
         with suppress(ProcessLookupError):
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
