@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 
-from sagemaker_inference import cgroup
-from sagemaker_inference import memory
+from sagemaker_inference import cgroup, memory
 from sagemaker_inference.server import board
 
 _DEVICE = re.compile(r"nvidia\d+")

@@ -39,7 +39,7 @@ class Serving:
         self._open: dict[int, Wire] = {}
         self._loop = uvloop.new_event_loop()
         self._config = uvicorn.Config(
-            App(service, settings, shared, place.worker, self._call_done),  # type: ignore[arg-type]
+            App(service, settings, shared, place.worker, self._call_done),
             http=Connection,
             ws="none",
             lifespan="off",
@@ -80,7 +80,9 @@ class Serving:
             return
         connection.setblocking(False)
         wire = Wire(self._loop, connection, self._board, slot, self._on_closed)
-        protocol = Connection(self._config, self._state, wire, self._settings.max_request_bytes, not self._service.asynchronous)
+        protocol = Connection(
+            self._config, self._state, wire, self._settings.max_request_bytes, not self._service.asynchronous
+        )
         protocol.draining = self._draining
         self._open[slot] = wire
         wire.open(protocol)
