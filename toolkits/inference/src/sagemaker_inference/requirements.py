@@ -5,7 +5,7 @@ A program of its own, since what it imports has no place in a server that idles 
     python -m sagemaker_inference.requirements CODE_DIR FOLDER
 
 FOLDER becomes an ``overlay`` when something has to be installed. Everything is logged to stderr, secrets masked; on
-failure the last line is the reason, and the exit code ``FAILED``.
+failure the last line is the reason, which stands in the file ``reason_of(FOLDER)`` too, and the exit code ``FAILED``.
 """
 
 from __future__ import annotations
@@ -64,6 +64,11 @@ def command(code_dir: str, folder: str) -> list[str]:
     return [sys.executable, "-m", "sagemaker_inference.requirements", code_dir, folder]
 
 
+def reason_of(folder: str) -> str:
+    """The file that says why an installation failed."""
+    return f"{folder}.failure"
+
+
 def install(code_dir: str, folder: str, environ: Mapping[str, str]) -> None:
     """Meets the requirements of a model. Raises RequirementsError.
 
@@ -96,6 +101,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         install(code_dir, folder, os.environ)
     except RequirementsError as error:
+        with suppress(OSError), open(reason_of(folder), "w", encoding="utf-8") as file:
+            file.write(str(error))
         _say(str(error))
         return FAILED
     return 0

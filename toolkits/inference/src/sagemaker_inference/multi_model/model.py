@@ -49,7 +49,7 @@ class Model:
         self._unit: Unit | None = None
         self._watch: asyncio.Task[None] | None = None
         self._deaths = 0
-        self._end = End("", False)
+        self._end = End("")
         self._requests = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -128,11 +128,9 @@ class Model:
     async def _restart(self) -> None:
         name = self.source.name
         self._deaths += 1
-        if self._deaths > self._limits.restarts:
+        if self._end.for_good or self._deaths > self._limits.restarts:
             self.state = State.DEAD
-            logger.error(
-                "model %r is not served any more, %d deaths in a row: %s", name, self._deaths, self._end.reason
-            )
+            logger.error("model %r is not served any more: %s", name, self._end.reason)
             return
         pause = _BACK_OFF[min(self._deaths, len(_BACK_OFF)) - 1]
         logger.warning("model %r died and is restarted in %g s: %s", name, pause, self._end.reason)
@@ -142,4 +140,4 @@ class Model:
         except UnitFailed as failure:
             self._end = failure.end
         except OSError as error:
-            self._end = End(f"The model's server cannot be started: {error}.", False)
+            self._end = End(f"The model's server cannot be started: {error}.")

@@ -14,11 +14,12 @@ import uvicorn
 import uvloop
 from uvicorn.server import ServerState
 
-from sagemaker_inference import parameters
+from sagemaker_inference import model_server, parameters
 from sagemaker_inference.multi_model.app import App
 from sagemaker_inference.multi_model.front import Front
 from sagemaker_inference.multi_model.model import Limits
 from sagemaker_inference.multi_model.registry import Registry
+from sagemaker_inference.server import exits
 from sagemaker_inference.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -29,29 +30,34 @@ _KEEP_ALIVE_SECONDS = 75
 _LONGEST_ROOT = 107 - len("/123456789/s")
 
 
-class StartError(Exception):
-    """The router cannot start: the text says why."""
-
-
 def serve(settings: Settings, handler_service: str) -> int:
-    """Runs the router until SIGTERM or SIGINT; the exit status of the process. Raises StartError."""
-    # A model can be large, and many share the hardware: one worker each, unless the user asks for more.
-    environ = {parameters.MODEL_SERVER_WORKERS_ENV: "1", **os.environ}
-    root = tempfile.mkdtemp(prefix="slipway-")
+    """Runs the router until SIGTERM or SIGINT; the exit status of the process, of ``server.exits``."""
     try:
-        if len(root) > _LONGEST_ROOT:
-            raise StartError(
-                f"The path of the temporary folder, {root}, is too long for sockets: set TMPDIR to a shorter."
-            )
+        listener = model_server.listen(settings.bind_port)
+    except OSError as error:
+        logger.error("port %d cannot be listened on: %s", settings.bind_port, error.strerror)
+        return exits.PORT
+    root = tempfile.mkdtemp(prefix="serve-")
+    try:
+        if len(os.fsencode(root)) > _LONGEST_ROOT:
+            logger.error("the temporary folder %s is too deep for sockets: set TMPDIR to a shorter path", root)
+            return exits.SETTINGS
         limits = Limits(settings.startup_timeout_seconds, settings.drain_seconds, settings.max_restarts)
-        registry = Registry(settings.handler or handler_service, root, environ, limits)
-        uvloop.run(_run(settings, registry))
+        registry = Registry(settings.handler or handler_service, root, _environ(settings), limits)
+        uvloop.run(_run(settings, registry, listener))
+        return exits.STOPPED
     finally:
+        listener.close()
         shutil.rmtree(root, ignore_errors=True)
-    return 0
 
 
-async def _run(settings: Settings, registry: Registry) -> None:
+def _environ(settings: Settings) -> dict[str, str]:
+    """The environment of units. Models share the hardware: each has one worker, unless the user asks for more."""
+    workers = {} if settings.workers else {parameters.MODEL_SERVER_WORKERS_ENV: "1"}
+    return {**os.environ, **workers}
+
+
+async def _run(settings: Settings, registry: Registry, listener: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
@@ -67,9 +73,7 @@ async def _run(settings: Settings, registry: Registry) -> None:
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
     state = ServerState()
-    server = await loop.create_server(
-        lambda: Front(config, state, {}), sock=_listen(settings.bind_port), backlog=_BACKLOG
-    )
+    server = await loop.create_server(lambda: Front(config, state, {}), sock=listener, backlog=_BACKLOG)
     logger.info("ready for models on port %d", settings.bind_port)
     await stop.wait()
     logger.info("stopping: running requests have %g s", settings.drain_seconds)
@@ -81,10 +85,3 @@ async def _run(settings: Settings, registry: Registry) -> None:
     # What was answered last may not have left yet.
     while state.connections and loop.time() < end:
         await asyncio.sleep(0.01)
-
-
-def _listen(port: int) -> socket.socket:
-    try:
-        return socket.create_server(("0.0.0.0", port), backlog=_BACKLOG, reuse_port=False)
-    except OSError as error:
-        raise StartError(f"Port {port} cannot be listened on: {error.strerror}.") from error

@@ -12,11 +12,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sagemaker_inference import memory
+from sagemaker_inference import memory, requirements
 from sagemaker_inference.multi_model import refusal
 from sagemaker_inference.multi_model.link import LinkLost, Pool
 from sagemaker_inference.multi_model.processes import Process
 from sagemaker_inference.multi_model.refusal import Refusal
+from sagemaker_inference.server import children, exits
 
 # A model that is being loaded is killed before one that serves, and both before the router.
 _SCORE_LOADING = 900
@@ -42,10 +43,14 @@ class Source:
 
 @dataclass(frozen=True)
 class End:
-    """How a unit ended. reason: in one line. out_of_memory: whether memory was not enough."""
+    """How a unit ended. reason: in one line. out_of_memory: whether memory was not enough.
+
+    for_good: whether the unit has tried again and again by itself.
+    """
 
     reason: str
-    out_of_memory: bool
+    out_of_memory: bool = False
+    for_good: bool = False
 
 
 class UnitFailed(Exception):
@@ -68,7 +73,7 @@ class Unit:
     @classmethod
     async def start(cls, source: Source, folder: str, environ: Mapping[str, str]) -> Unit:
         """Starts a unit in a private folder, whose packages stay from one start to the next. Raises OSError."""
-        for path in (_socket(folder), _failure(folder)):
+        for path in (_socket(folder), _failure(folder), _no_packages(folder)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
         await asyncio.to_thread(shutil.rmtree, _temporary(folder), ignore_errors=True)
@@ -93,7 +98,7 @@ class Unit:
             if end.done():
                 raise UnitFailed(self.end())
             if not serving.done():
-                raise UnitFailed(End(f"The model was not loaded within {limit:g} seconds.", False))
+                raise UnitFailed(End(f"The model was not loaded within {limit:g} seconds."))
         finally:
             end.cancel()
             serving.cancel()
@@ -121,16 +126,12 @@ class Unit:
 
     def end(self) -> End:
         """How the unit ended, once it has."""
-        told = self._told()
         code = self._process.returncode or 0
-        if told:
-            reason = str(told.get("message") or told.get("reason"))
-        elif code < 0:
-            reason = f"The model's server was killed by signal {-code}."
-        else:
-            reason = f"The model's server ended with exit code {code}."
-        killed = self._kills_rose() or (memory.oom_kills() is None and "signal 9" in reason)
-        return End(f"Out of memory: {reason}" if killed else reason, killed or bool(told.get("out_of_memory")))
+        told = self._told()
+        reason = str(told.get("message") or f"The model's server died ({children.how(code)}).")
+        if "signal 9" in reason and (self._kills_rose() or memory.oom_kills() is None):
+            return End(f"Out of memory: {reason}", out_of_memory=True)
+        return End(reason, out_of_memory=bool(told.get("out_of_memory")), for_good=code == exits.WORKERS)
 
     async def no_answer(self) -> Refusal:
         """Why a request got no answer, when the connection to the unit broke."""
@@ -148,12 +149,12 @@ class Unit:
         return self._kills > before
 
     def _told(self) -> dict[str, object]:
-        try:
-            with open(_failure(self._folder), encoding="utf-8") as file:
-                told = json.load(file)
-        except (OSError, ValueError):
-            return {}
-        return told if isinstance(told, dict) else {}
+        """What the unit, or the installation of its requirements, left as the reason of its end."""
+        with contextlib.suppress(OSError), open(_failure(self._folder), encoding="utf-8") as file:
+            return dict(json.load(file))
+        with contextlib.suppress(OSError), open(_no_packages(self._folder), encoding="utf-8") as file:
+            return {"message": file.read()}
+        return {}
 
     async def _serving(self) -> None:
         """Returns when /ping answers 200. Polled, since a socket is all that a unit has in common with us."""
@@ -194,6 +195,10 @@ def _socket(folder: str) -> str:
 
 def _failure(folder: str) -> str:
     return os.path.join(folder, "failure.json")
+
+
+def _no_packages(folder: str) -> str:
+    return requirements.reason_of(os.path.join(folder, "packages"))
 
 
 def _temporary(folder: str) -> str:

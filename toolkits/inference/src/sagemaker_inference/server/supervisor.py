@@ -255,9 +255,10 @@ class Supervisor:
 
     def _after_death(self, one: Worker, code: int, was_loading: bool) -> None:
         self._reason = _last_line(one.failure) or f"a worker died ({one.killed or children.how(code)})"
-        if was_loading and not self._pool.was_ready and (one.failure or one.killed):
+        # With many models a first load is tried once: when memory ran out, the platform makes room before the next.
+        if was_loading and not self._pool.was_ready and (one.failure or one.killed or self._settings.multi_model):
             self._pool.workers.remove(one)
-            told = one.failure or f"The model was not loaded: {one.killed}."
+            told = one.failure or f"The model was not loaded: the worker died ({one.killed or children.how(code)})."
             self._end(exits.MODEL, told)
             return
         if one.failure:
