@@ -193,7 +193,7 @@ def s3_channel(channel: Channel) -> dict[str, Any]:
     """A channel as SDK v2 asks for it."""
     asked: dict[str, Any] = {"ChannelName": channel.name, "DataSource": _data_source(channel)}
     further = {"ContentType": channel.content_type, "InputMode": channel.input_mode}
-    further["CompressionType"] = channel.compression
+    further |= {"CompressionType": channel.compression, "RecordWrapperType": channel.record_wrapper}
     return {**asked, **{name: value for name, value in further.items() if value}}
 
 

@@ -1,20 +1,14 @@
-"""Input channels: what each is called, where its data comes from, and how it gets into a container."""
+"""Input channels: what each is called, where its data comes from, and how a script gets it."""
 
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from slipway import tables
-from slipway.emulator import s3
-from slipway.emulator.layout import open_to_all
-from slipway.engine.docker import Mount
-from slipway.errors import Fault, InputError, nearest
-from slipway.files import naming_full_disk
+from slipway.errors import Fault, nearest
 
 FOLDER = "/opt/ml/input/data"
 MOST = 20
@@ -27,6 +21,7 @@ _CHOICES = {
     "distribution": ("FullyReplicated", "ShardedByS3Key"),
     "compression": ("None", "Gzip"),
     "data_type": ("S3Prefix", "ManifestFile", "AugmentedManifestFile"),
+    "record_wrapper": ("None", "RecordIO"),
     "access": ("ro", "rw"),
 }
 _FORM = tables.Form(
@@ -40,8 +35,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
 class Channel:
     """A channel. `location`: a path, `file:///…`, `s3://…`, or `efs://fs-…/folder` and `fsx://fs-…/folder`.
 
-    What is empty has the service's default. `access` is that of a file system. On this machine every channel is in File
-    mode, and there are no file systems.
+    What is empty has the service's default. `access` is that of a file system; on this machine there are none.
     """
 
     name: str
@@ -51,6 +45,7 @@ class Channel:
     distribution: str = ""
     compression: str = ""
     data_type: str = ""
+    record_wrapper: str = ""
     attribute_names: tuple[str, ...] = ()
     access: str = ""
 
@@ -93,53 +88,6 @@ def read(path: Path) -> Channels:
         table.warn(None, "the file names no channel")
     table.close()
     return Channels(tuple(channels), tuple(table.warnings))
-
-
-@dataclass(frozen=True)
-class ChannelStore:
-    """Makes the data of channels available below `folder`."""
-
-    folder: Path
-    s3_endpoint: str | None
-
-    def mounts(self, channels: Sequence[Channel]) -> list[Mount]:
-        """Bring the data of each channel here and mount it read-only. Raises InputError with every fault."""
-        faults: list[Fault] = []
-        mounts = [
-            Mount(folder, f"{FOLDER}/{channel.name}", read_only=True)
-            for channel in channels
-            if (folder := self._folder_of(channel, faults)) is not None
-        ]
-        if faults:
-            raise InputError("the input channels cannot be read", faults=faults)
-        return mounts
-
-    def _folder_of(self, channel: Channel, faults: list[Fault]) -> Path | None:
-        target = self.folder / channel.name
-        path = channel.path
-        if channel.file_system or channel.input_mode == "Pipe" or channel.data_type.endswith("ManifestFile"):
-            what = channel.location if channel.file_system else channel.input_mode or channel.data_type
-            fix = "name a folder or an S3 prefix instead"
-            faults.append(Fault(f"channel {channel.name}: {what} is not to be had on this machine", fix))
-            return None
-        try:
-            if path is None:
-                s3.download(channel.location, target, self.s3_endpoint)
-                open_to_all(target)
-                return target
-            if path.is_dir():
-                return path.resolve()
-            # A single object of S3 arrives as a file in the channel's folder; so does a single local file.
-            with naming_full_disk(target):
-                target.mkdir(parents=True)
-                shutil.copyfile(path, target / path.name)
-            open_to_all(target)
-            return target
-        except InputError as error:
-            faults += [Fault(f"channel {channel.name}: {error.message}", error.fix), *error.faults]
-        except FileNotFoundError:
-            faults.append(Fault(f"channel {channel.name}: {path} does not exist", "correct the location"))
-        return None
 
 
 def _further(table: tables.Table, row: tables.Row) -> dict[str, Any]:

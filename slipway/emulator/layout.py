@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from slipway.emulator.channels import Channel
 from slipway.engine.docker import Mount
 from slipway.errors import Fault, InputError
 from slipway.files import naming_full_disk, write_whole
@@ -40,6 +41,10 @@ class HostFolders:
         return self.root / "input" / "config"
 
     @property
+    def data(self) -> Path:
+        return self.root / "input" / "data"
+
+    @property
     def model(self) -> Path:
         return self.root / "model"
 
@@ -57,7 +62,7 @@ class HostFolders:
 
     def make(self) -> None:
         """Make the folders. An image may run as any user, so all may write, as in a folder of their own."""
-        for folder in (self.config, self.root / "input" / "data", self.model, self.output_data):
+        for folder in (self.config, self.data, self.model, self.output_data):
             folder.mkdir(parents=True)
         open_to_all(self.root)
         for folder in (self.root / "input", self.model, self.root / "output", self.output_data):
@@ -94,17 +99,17 @@ def resource_config(current: str, hosts: Sequence[str], instance_type: str) -> d
     }
 
 
-def input_data_config(channels: Mapping[str, str]) -> dict[str, Any]:
-    """inputdataconfig.json from channel name -> content type (empty: not given)."""
-    config: dict[str, Any] = {}
-    for name, content_type in channels.items():
-        config[name] = {
-            "TrainingInputMode": "File",
-            "S3DistributionType": "FullyReplicated",
-            "RecordWrapperType": "None",
-            **({"ContentType": content_type} if content_type else {}),
+def input_data_config(channels: Sequence[Channel]) -> dict[str, Any]:
+    """inputdataconfig.json."""
+    return {
+        channel.name: {
+            "TrainingInputMode": channel.input_mode or "File",
+            "S3DistributionType": channel.distribution or "FullyReplicated",
+            "RecordWrapperType": channel.record_wrapper or "None",
+            **({"ContentType": channel.content_type} if channel.content_type else {}),
         }
-    return config
+        for channel in channels
+    }
 
 
 def write_configs(folder: Path, documents: Mapping[str, Any]) -> None:

@@ -42,6 +42,22 @@ def download(location: str, target: Path, endpoint: str | None) -> None:
         raise InputError(f"{location} cannot be read: {error}", fix=fix) from None
 
 
+def download_object(location: str, target: Path, endpoint: str | None) -> None:
+    """Bring one object here, as the file `target`. Raises as `download` does."""
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+
+    bucket, _, key = location.removeprefix("s3://").partition("/")
+    try:
+        with naming_full_disk(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            boto3.client("s3", endpoint_url=endpoint).download_file(bucket, key, str(target))
+    except ClientError as error:
+        raise _refused(location, error.response["Error"]) from None
+    except (BotoCoreError, NoCredentialsError) as error:
+        raise InputError(f"{location} cannot be read: {error}", fix="check network and credentials") from None
+
+
 def _objects(client: Any, bucket: str, prefix: str) -> list[str]:
     """The keys with that prefix. A key that ends with a slash is a folder's marker of some tools, not data."""
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)

@@ -11,13 +11,13 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from slipway.emulator import layout
-from slipway.emulator.channels import ChannelStore
+from slipway.emulator.channel_data import ChannelStore
 from slipway.emulator.following import Follower, Host
 from slipway.emulator.job import HostResult, JobInterrupted, LogLine, TrainingJob, TrainingResult, check, new_name
 from slipway.emulator.layout import HostFolders
@@ -62,13 +62,14 @@ def run_training(
     job = replace(job, name=job.name or new_name())
     engine.image(job.image)
     with _work_folder(output, engine, job.image) as work:
-        data = ChannelStore(work / "channels", s3_endpoint).mounts(job.channels)
+        store = ChannelStore(work / "channels", s3_endpoint)
+        store.bring(job.channels)
         folders = {name: _prepare(job, name, work / name, output) for name in job.host_names()}
         meter = Meter(job.metrics, on_metric)
         notes: list[str] = []
         started = time.monotonic()
-        with engine.run() as run:
-            hosts = _start_hosts(job, run, folders, data, output, notes)
+        with _feeding(job, store, folders, notes), engine.run() as run:
+            hosts = _start_hosts(job, run, folders, store, output, notes)
             follower = Follower(job, hosts, meter, on_line, stop_when)
             follower.follow()
         _take_over(work, engine, job.image)
@@ -113,7 +114,7 @@ def _prepare(job: TrainingJob, host: str, root: Path, output: Path) -> HostFolde
     documents: dict[str, Any] = {
         "hyperparameters": layout.encode_hyperparameters(hyperparameters, raw=job.raw_hyperparameters),
         "resourceconfig": layout.resource_config(host, job.host_names(), job.instance_type),
-        "inputdataconfig": layout.input_data_config({channel.name: channel.content_type for channel in job.channels}),
+        "inputdataconfig": layout.input_data_config(job.channels),
         "metric-definition-regex": {metric.name: metric.regex for metric in job.metrics},
     }
     if job.checkpoints is not None:
@@ -125,15 +126,35 @@ def _prepare(job: TrainingJob, host: str, root: Path, output: Path) -> HostFolde
     return folders
 
 
+@contextlib.contextmanager
+def _feeding(
+    job: TrainingJob, store: ChannelStore, folders: Mapping[str, HostFolders], notes: list[str]
+) -> Iterator[None]:
+    """Feed the channels in Pipe mode for as long as the job runs."""
+    pipes = [
+        pipe
+        for number, own in enumerate(folders.values())
+        for pipe in store.pipes(job.channels, own.data, number, job.hosts)
+    ]
+    try:
+        for pipe in pipes:
+            pipe.start()
+        yield
+    finally:
+        for pipe in pipes:
+            pipe.stop()
+        notes += [pipe.problem for pipe in pipes if pipe.problem]
+
+
 def _start_hosts(
     job: TrainingJob,
     run: Run,
     folders: Mapping[str, HostFolders],
-    data: Sequence[Mount],
+    store: ChannelStore,
     output: Path,
     notes: list[str],
 ) -> list[Host]:
-    shared = [*data, *job.mounts]
+    shared = [*job.mounts]
     if job.checkpoints is not None:
         job.checkpoints.mkdir(parents=True, exist_ok=True)
         shared.append(Mount(job.checkpoints.resolve(), layout.CHECKPOINTS))
@@ -142,14 +163,15 @@ def _start_hosts(
     logs.mkdir()
     network = run.network()
     hosts = []
-    for name, own in folders.items():
+    for number, (name, own) in enumerate(folders.items()):
+        data = store.mounts(job.channels, number, job.hosts)
         spec = ContainerSpec(
             image=job.image,
             name=name,
             entrypoint=job.entrypoint,
             command=job.command(),
             environment=_environment(job),
-            mounts=(*own.mounts(), *shared),
+            mounts=(*own.mounts(), *data, *shared),
             network=network,
             aliases=(name,),
             hostname=name,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipway.emulator import channels
-from slipway.emulator.channels import Channel, ChannelStore
+from slipway.emulator.channels import Channel
 from slipway.errors import InputError
 
 
@@ -89,25 +89,6 @@ def test_a_name_is_taken_when_the_service_takes_it(name: str) -> None:
     assert bool(channels.NAME.fullmatch(name)) == (set(name) <= allowed and len(name) <= 64)
 
 
-def test_mounts_are_read_only_and_named_after_the_channel(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "file.csv").write_text("1,2")
-    store = ChannelStore(tmp_path / "store", None)
-    folder, single = store.mounts(
-        [Channel("train", str(tmp_path / "data")), Channel("test", str(tmp_path / "file.csv"))]
-    )
-    assert (folder.source, folder.target, folder.read_only) == (tmp_path / "data", "/opt/ml/input/data/train", True)
-    assert (single.target, single.read_only) == ("/opt/ml/input/data/test", True)
-    assert [path.name for path in single.source.iterdir()] == ["file.csv"]
-
-
-def test_every_channel_that_is_gone_is_named(tmp_path: Path) -> None:
-    store = ChannelStore(tmp_path / "store", None)
-    with pytest.raises(InputError) as caught:
-        store.mounts([Channel("a", str(tmp_path / "x")), Channel("b", str(tmp_path / "y"))])
-    assert [fault.what.split(":")[0] for fault in caught.value.faults] == ["channel a", "channel b"]
-
-
 def table(folder: Path, *rows: str) -> Path:
     path = folder / "inputs.tsv"
     path.write_text("".join(row.replace(" ", "\t") + "\n" for row in rows))
@@ -147,17 +128,3 @@ def test_faults_of_optional_columns_and_file_systems(tmp_path: Path, rows: tuple
     with pytest.raises(InputError) as caught:
         channels.read(table(tmp_path, *rows))
     assert any(what in str(fault) for fault in caught.value.faults), caught.value.faults
-
-
-@pytest.mark.parametrize(
-    "channel",
-    [
-        Channel("a", "efs://fs-01234567/x"),
-        Channel("a", "s3://b/a", input_mode="Pipe"),
-        Channel("a", "s3://b/a", data_type="ManifestFile"),
-    ],
-)
-def test_what_only_sagemaker_has_is_refused_here(tmp_path: Path, channel: Channel) -> None:
-    with pytest.raises(InputError) as caught:
-        ChannelStore(tmp_path / "store", None).mounts([channel])
-    assert "is not to be had on this machine" in caught.value.faults[0].what

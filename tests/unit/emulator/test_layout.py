@@ -6,11 +6,13 @@ import io
 import json
 import os
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from slipway.emulator import layout
+from slipway.emulator.channels import Channel
 from slipway.emulator.layout import HostFolders
 from slipway.errors import InputError
 
@@ -53,17 +55,18 @@ def test_resource_config_sorts_hosts_as_text() -> None:
 
 
 def test_input_data_config() -> None:
-    assert layout.input_data_config({}) == {}
-    assert layout.input_data_config({"train": "", "test": "text/csv"}) == {
+    assert layout.input_data_config([]) == {}
+    test = Channel("test", "x", content_type="text/csv", input_mode="Pipe", distribution="ShardedByS3Key")
+    assert layout.input_data_config([Channel("train", "x"), replace(test, record_wrapper="RecordIO")]) == {
         "train": {
             "TrainingInputMode": "File",
             "S3DistributionType": "FullyReplicated",
             "RecordWrapperType": "None",
         },
         "test": {
-            "TrainingInputMode": "File",
-            "S3DistributionType": "FullyReplicated",
-            "RecordWrapperType": "None",
+            "TrainingInputMode": "Pipe",
+            "S3DistributionType": "ShardedByS3Key",
+            "RecordWrapperType": "RecordIO",
             "ContentType": "text/csv",
         },
     }
