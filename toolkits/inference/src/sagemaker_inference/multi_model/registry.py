@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from sagemaker_inference.multi_model import names, refusal
 from sagemaker_inference.multi_model.admission import Admission
+from sagemaker_inference.multi_model.devices import Devices
 from sagemaker_inference.multi_model.model import Limits, Model, State
 from sagemaker_inference.multi_model.refusal import Refusal
 from sagemaker_inference.multi_model.unit import Source, UnitFailed
@@ -35,6 +36,7 @@ class Registry:
         self._models: dict[str, Model] = {}
         self._folders = itertools.count(1)
         self._admission = Admission()
+        self._devices = Devices(environ)
 
     async def load(self, name: str, url: str) -> None:
         """Returns when the model serves. Raises Refusal; then nothing of the load is left."""
@@ -44,31 +46,39 @@ class Registry:
             raise refusal.not_found(f"Model {name!r} cannot be loaded: there is no {url}.")
         if not os.path.isdir(url):
             raise refusal.bad_request(f"Model {name!r} cannot be loaded: {url} is no folder.")
-        folder = os.path.join(self._root, str(next(self._folders)))
-        model = Model(Source(name, url, self._handler), folder, self._environ, self._limits)
-        # Nothing is awaited between the question above and this: of several loads of a name one comes here.
-        self._models[name] = model
         started = time.monotonic()
+        # Nothing is awaited between the question above and this: of several loads of a name one comes here.
+        model = self._models[name] = self._new(name, url)
         try:
             await self._admission.admit(model, others=len(self._models) > 1)
             await model.load()
             await self._admission.learn(model)
-        except (Refusal, UnitFailed, OSError) as error:
-            cause = _refusal(name, error)
-            logger.error("%s", cause.message)
-            raise cause from error
+        except BaseException as error:
+            await model.kill()
+            self._forget(name)
+            if isinstance(error, (Refusal, UnitFailed, OSError)):
+                cause = _refusal(name, error)
+                logger.error("%s", cause.message)
+                raise cause from error
+            raise
         finally:
             self._admission.settle(model)
-            if model.state is not State.SERVING:
-                await model.kill()
-                del self._models[name]
         logger.info("model %r is loaded from %s, in %.1f s", name, url, time.monotonic() - started)
 
     async def unload(self, name: str) -> None:
         """Returns when the model's memory and sockets are given back. Raises Refusal."""
         await self.get(name).unload()
-        del self._models[name]
+        self._forget(name)
         logger.info("model %r is unloaded", name)
+
+    def _new(self, name: str, url: str) -> Model:
+        device = self._devices.take()
+        environ = {**self._environ, **self._devices.variables(device)}
+        folder = os.path.join(self._root, str(next(self._folders)))
+        return Model(Source(name, url, self._handler, device), folder, environ, self._limits)
+
+    def _forget(self, name: str) -> None:
+        self._devices.give_back(self._models.pop(name).source.device)
 
     def get(self, name: str) -> Model:
         """A model that is loaded, or was until it died. Raises Refusal."""

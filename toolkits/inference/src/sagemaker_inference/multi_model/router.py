@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import tempfile
+from contextlib import suppress
 
 import uvicorn
 import uvloop
@@ -18,6 +19,7 @@ from sagemaker_inference import model_server, parameters
 from sagemaker_inference.multi_model.app import App
 from sagemaker_inference.multi_model.front import Front
 from sagemaker_inference.multi_model.model import Limits
+from sagemaker_inference.multi_model.processes import Orphans
 from sagemaker_inference.multi_model.registry import Registry
 from sagemaker_inference.server import exits
 from sagemaker_inference.settings import Settings
@@ -26,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 75
+_ORPHANS_SECONDS = 5.0
 # An address of a Unix socket has 108 bytes, and this is what comes below the router's own folder.
 _LONGEST_ROOT = 107 - len("/123456789/s")
 
@@ -75,7 +78,11 @@ async def _run(settings: Settings, registry: Registry, listener: socket.socket) 
     state = ServerState()
     server = await loop.create_server(lambda: Front(config, state, {}), sock=listener, backlog=_BACKLOG)
     logger.info("ready for models on port %d", settings.bind_port)
-    await stop.wait()
+    orphans = Orphans()
+    while not stop.is_set():
+        orphans.collect()
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(stop.wait(), _ORPHANS_SECONDS)
     logger.info("stopping: running requests have %g s", settings.drain_seconds)
     server.close()
     for connection in list(state.connections):

@@ -34,11 +34,12 @@ _LAST_WORDS_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Source:
-    """What a unit serves. handler: the framework's module of functions."""
+    """What a unit serves. handler: the framework's module of functions. device: see ``devices``."""
 
     name: str
     folder: str
     handler: str
+    device: int | None = None
 
 
 @dataclass(frozen=True)
