@@ -24,7 +24,7 @@ SUPPORTED = (JSON, CSV, *LINES)
 _READY = ("instances", "inputs", "examples")
 # JSON's own grammar of a number, and what numpy and spreadsheets write beside it. 007 and 1_000 are names.
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-_DECIMAL = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DECIMAL = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SPECIAL = {"NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"}
 
 # The default, 128 KiB, is less than an image in base64.
