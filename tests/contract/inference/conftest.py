@@ -135,6 +135,7 @@ def raising_ended(ending: Callable[[Path], Ended], tmp_path_factory: pytest.Temp
     code = tmp_path_factory.mktemp("raising")
     (code / "inference.py").write_text(
         "def model_fn(model_dir):\n    raise RuntimeError('the weights are of another shape')\n"
+        "def predict_fn(data, model):\n    return data\n"
     )
     return ending(code)
 

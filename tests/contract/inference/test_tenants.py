@@ -14,6 +14,11 @@ def predict_fn(data, model): return model
 def output_fn(prediction, accept): return prediction, "text/plain"
 """
 
+BAD = """\
+def model_fn(model_dir): raise RuntimeError("no such layer")
+def predict_fn(data, model): return data
+"""
+
 
 def load(tenants: Tenants, name: str) -> int:
     body = tenants.place(name, CODE.format(name=name))
@@ -60,7 +65,7 @@ def test_tenants_models(tenants_hosted: Tenants) -> None:
 
 
 def test_tenants_failed(tenants_hosted: Tenants) -> None:
-    body = tenants_hosted.place("bad", "def model_fn(model_dir): raise RuntimeError('no such layer')\n")
+    body = tenants_hosted.place("bad", BAD)
     answer = tenants_hosted.call("POST", "/models", body)
     assert answer.status >= 500 and answer.status != 507, f"a model that cannot be loaded: {answer.status}"
     assert "no such layer" in answer.text(), f"the answer does not tell why: {answer.text()}"
