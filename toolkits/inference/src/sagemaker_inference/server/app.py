@@ -132,7 +132,7 @@ async def answer(wire: Wire, send: Send, reply: Reply, body: bytes) -> None:
     headers = [*reply.headers, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-    wire.uncork()
+    wire.uncork(whole=True)
     wire.finish()
 
 

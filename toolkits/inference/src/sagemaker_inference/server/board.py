@@ -41,7 +41,8 @@ STATE = 0
 RECEIVED = 1  # bytes consumed from the socket, since it was accepted
 SENT = 2  # bytes written to it by answers that are complete
 STARTED = 3  # when its request was handed to the user's functions
-SLOT_CELLS = 4
+EXPECTED = 4  # what SENT will be when the answer that is being written is complete; 0: not known
+SLOT_CELLS = 8
 
 _FIRST_SLOT = GLOBAL_CELLS + WORKERS * WORKER_CELLS
 _SIZE = 8 * (_FIRST_SLOT + SLOTS * SLOT_CELLS)
@@ -74,6 +75,7 @@ class Board:
         self.words[first + RECEIVED] = received
         self.words[first + SENT] = sent
         self.words[first + STARTED] = 0
+        self.words[first + EXPECTED] = 0
         self.words[first + STATE] = state
 
 

@@ -6,10 +6,8 @@ import errno
 import logging
 import select
 import socket
-import struct
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from sagemaker_inference.server import board, replies, sockets
@@ -188,7 +186,8 @@ class Clients:
         """Answers for good: sends, ends our side, and waits a little for the peer to end his."""
         self._let_go(client)
         try:
-            client.connection.send(response)
+            if response:
+                client.connection.send(response)
             client.connection.shutdown(socket.SHUT_WR)
         except OSError:
             client.connection.close()
@@ -227,13 +226,6 @@ class Clients:
         for client in list(self._waiting.values())[:_ACCEPTED_AT_ONCE]:
             self._leave(client)
         return False
-
-
-def abort(client: Client) -> None:
-    """Resets a connection, so that the peer sees an answer cut short."""
-    with suppress(OSError):
-        client.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    client.connection.close()
 
 
 def _ends(line: bytes) -> bool:

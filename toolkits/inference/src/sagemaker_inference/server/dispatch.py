@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from sagemaker_inference.server import board, channel, children, clients, replies, sockets
+from sagemaker_inference.server import board, channel, children, replies, sockets
 from sagemaker_inference.server.clients import Client, Clients
 from sagemaker_inference.server.pool import Pool, Worker
 from sagemaker_inference.settings import Settings
@@ -20,6 +20,8 @@ _LONG_CALL = 0.02
 """Connections are taken back from a worker whose call is older."""
 _ON_THEIR_WAY = 16
 _OWN_LIMIT_SECONDS = 1.0
+_SHORTEST_WAIT = 60.0
+"""The platform's own limit: whoever waited longer than this and a request's limit is not there any more."""
 
 logger = logging.getLogger("sagemaker_inference.server")
 
@@ -138,9 +140,9 @@ class Dispatch:
 
     def give_up_waiting(self, now: float) -> None:
         """Answers requests for which no worker became free in time."""
-        limit = now - self._settings.timeout_seconds
-        while self.waiting and self.waiting[0][0] < limit:
-            message = f"No worker became free within {self._settings.timeout_seconds:g} s."
+        patience = max(self._settings.timeout_seconds, _SHORTEST_WAIT)
+        while self.waiting and self.waiting[0][0] < now - patience:
+            message = f"No worker became free within {patience:g} s."
             self._clients.refuse(self.waiting.popleft()[1], replies.whole(503, message, close=True, kind="QueueFull"))
 
     def stop_busy(self, now: float) -> None:
@@ -208,11 +210,16 @@ class Dispatch:
         if state in (board.PASSED, board.IDLE) and not read:
             self._clients.watch(self._recall(client))
             return
-        if state == board.ANSWERING and (traffic is None or traffic[1] != self._words[first + board.SENT]):
-            clients.abort(client)
-            return
         self._recall(client)
-        self._clients.refuse(client, self._epitaph(slot, one, how))
+        if state != board.ANSWERING or (traffic is not None and traffic[1] == client.sent):
+            self._clients.refuse(client, self._epitaph(slot, one, how))
+        elif traffic is not None and traffic[1] == self._words[first + board.EXPECTED] and not read:
+            # It wrote the whole answer, and had no time left to note that.
+            client.sent = traffic[1]
+            self._clients.watch(client)
+        else:
+            # Cut short, which the client sees by the length or by the chunk that lacks.
+            self._clients.refuse(client, b"")
 
     def _epitaph(self, slot: int, one: Worker, how: str) -> bytes:
         """What the client of a dead worker is told."""

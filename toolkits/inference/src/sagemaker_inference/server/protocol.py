@@ -37,7 +37,7 @@ class Connection(HttpToolsProtocol):
         self._wire = wire
         self._limit = limit
         self._inline = inline
-        self._in_head = True
+        self._in_head = False
         self._head_bytes = 0
         self._parts: list[bytes] = []
         self._size = 0
@@ -56,9 +56,7 @@ class Connection(HttpToolsProtocol):
 
     def receiving(self) -> bool:
         """Whether a part of a request has been read, but not all."""
-        if self._in_head:
-            return self._head_bytes > 0
-        return self.cycle is not None and self.cycle.more_body
+        return self._in_head or (self.cycle is not None and self.cycle.more_body)
 
     def peer_gone(self) -> None:
         """The peer of a stream has ended."""
@@ -70,13 +68,13 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
-        if self.receiving() or self._in_head:
-            self.read_at = time.monotonic()
         super().data_received(data)
-        if self._in_head and not self._refused:
+        if self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES:
                 self._refuse(431, f"The request's head is larger than {HEAD_BYTES} bytes.")
+        if self.receiving():
+            self.read_at = time.monotonic()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -104,7 +102,6 @@ class Connection(HttpToolsProtocol):
             self._too_large(self._size, more=True)
 
     def on_message_complete(self) -> None:
-        self._in_head = True
         self._wire.read_bytes = READ_BYTES
         cycle = self.cycle
         if cycle.response_complete or self._refused:

@@ -49,6 +49,7 @@ class Wire(asyncio.Transport):
         self.started = first + board.STARTED
         self._received = first + board.RECEIVED
         self._sent = first + board.SENT
+        self._expected = first + board.EXPECTED
         self._on_closed = on_closed
         self.protocol: Any = None
         self._parts: list[bytes] | None = None
@@ -147,9 +148,12 @@ class Wire(asyncio.Transport):
         if not self.closed:
             self.words[self.state] = board.ANSWERING
 
-    def uncork(self) -> None:
+    def uncork(self, whole: bool = False) -> None:
+        """Writes; whole: it is a complete answer."""
         parts, self._parts = self._parts, None
         if parts:
+            if not self.closed:
+                self.words[self._expected] = self.words[self._sent] + sum(map(len, parts)) if whole else 0
             self._send(parts)
 
     def begun(self) -> bool:
