@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from sagemaker_inference.server import board, replies, streams
+from sagemaker_inference.server.batching import AsyncBatcher, Batcher, Ticket
 from sagemaker_inference.server.wire import Wire
 from sagemaker_inference.service import Headers, Reply, Request, Service
 from sagemaker_inference.settings import Settings
@@ -17,6 +19,9 @@ from sagemaker_inference.settings import Settings
 INVOCATIONS = "/invocations"
 PING = "/ping"
 PARAMETERS = "/execution-parameters"
+_METHODS = {INVOCATIONS: "POST", PING: "GET", PARAMETERS: "GET"}
+_BATCH_MEGABYTES = 100
+"""What the platform allows for concurrency times payload in a batch transform job."""
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -27,10 +32,21 @@ class App:
     """Answers with one loaded service."""
 
     def __init__(
-        self, service: Service, settings: Settings, shared: board.Board, worker: int, on_idle: Callable[[], None]
+        self,
+        service: Service,
+        settings: Settings,
+        shared: board.Board,
+        worker: int,
+        loop: asyncio.AbstractEventLoop,
+        on_idle: Callable[[], None],
     ) -> None:
-        self._service = service
+        """on_idle: called after a request if the supervisor waits for that."""
         self.timeout = settings.timeout_seconds
+        self._service = service
+        self._handle = service.handle
+        self._settings = settings
+        self._loop = loop
+        self._on_idle = on_idle
         self._words = shared.words
         self._times = shared.times
         first = board.worker_cell(worker)
@@ -39,9 +55,23 @@ class App:
         self._answered = first + board.ANSWERED
         self._wanted = first + board.WANTED
         self._running = first + board.RUNNING
-        self._on_idle = on_idle
-        self._settings = settings
-        self.invoke = self._invoke_async if service.asynchronous else self._invoke
+        self._get = self._way()
+
+    def _way(self) -> Callable[[Request, Wire], Awaitable[Reply]] | None:
+        """How a reply is got, where that is more than a call."""
+        service, size, delay = self._service, self._settings.batch_size, self._settings.max_batch_delay_ms / 1000
+        if size > 1 and not getattr(service, "batches", True):
+            logger.warning("batch_size=%d has no effect: the model has no function for batches", size)
+            size = 1
+        if service.asynchronous:
+            if size == 1:
+                return lambda request, wire: self._limited(service.handle_async(request), wire)
+            together = AsyncBatcher(size, delay, service.handle_many_async)
+            return lambda request, wire: self._limited(together.reply(request), wire)
+        if size == 1:
+            return None
+        self._batcher = Batcher(size, delay, self._loop, self._handle_batch)
+        return self._in_batch
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,19 +80,22 @@ class App:
         method = scope["method"]
         wire: Wire = scope["state"]["wire"]
         if path == INVOCATIONS and method == "POST":
-            await self.invoke(scope, receive, send, wire)
+            await self._invoke(scope, receive, send, wire)
             return
-        status, content_type, body, headers = self._other(path, method)
-        await answer(wire, send, Reply(status, ((b"content-type", content_type), *headers), body), body)
+        reply, body = self._other(path, method)
+        await answer(wire, send, reply, body)
 
     async def _invoke(self, scope: Any, receive: Any, send: Send, wire: Wire) -> None:
         body = (await receive())["body"]
         request = Request(body, Headers(scope["headers"]), replies.request_id(), INVOCATIONS)
         words, times = self._words, self._times
-        words[self._call_slot] = wire.slot
-        times[self._call_started] = time.monotonic()
         try:
-            reply = self._service.handle(request)
+            if self._get is None:
+                words[self._call_slot] = wire.slot
+                times[self._call_started] = time.monotonic()
+                reply = self._handle(request)
+            else:
+                reply = await self._get(request, wire)
             content = reply.body
             if type(content) is bytes:
                 times[self._call_started] = 0.0
@@ -72,7 +105,7 @@ class App:
         except Exception:
             logger.exception("request %s: the server could not send the answer", request.id)
             fail(wire, request.id)
-        except BaseException as error:
+        except (SystemExit, KeyboardInterrupt) as error:
             leave(error, request.id)
         finally:
             times[self._call_started] = 0.0
@@ -83,47 +116,82 @@ class App:
 
     def touch(self) -> None:
         """Restarts the clock of the running call: it has just made an item of a stream."""
-        self._times[self._call_started] = time.monotonic()
+        if self._times[self._call_started]:
+            self._times[self._call_started] = time.monotonic()
 
-    async def _invoke_async(self, scope: Any, receive: Any, send: Send, wire: Wire) -> None:
-        body = (await receive())["body"]
-        request = Request(body, Headers(scope["headers"]), replies.request_id(), INVOCATIONS)
-        words = self._words
-        words[self._running] += 1
+    async def _limited(self, reply: Awaitable[Reply], wire: Wire) -> Reply:
+        """A reply of async functions, or a 504 in its time."""
+        task = asyncio.current_task()
+        assert task is not None
+        over = False
+
+        def end() -> None:
+            nonlocal over
+            over = True
+            task.cancel()
+
+        timer = self._loop.call_later(self.timeout, end)
+        self._words[self._running] += 1
         self._times[wire.started] = time.monotonic()
         try:
-            reply = await self._service.handle_async(request)
-            content = reply.body
-            if type(content) is bytes:
-                await answer(wire, send, reply, content)
-            else:
-                await streams.send_all(self, scope, send, wire, reply, request.id)
-        except Exception:
-            logger.exception("request %s: the server could not send the answer", request.id)
-            fail(wire, request.id)
-        except (SystemExit, KeyboardInterrupt) as error:
-            leave(error, request.id)
+            return await reply
+        except asyncio.CancelledError:
+            if not over:
+                raise
+            message = replies.took_too_long(self.timeout)
+            logger.error("request on slot %d: %s", wire.slot, message)
+            return Reply(504, ((b"content-type", replies.JSON),), replies.error(504, message))
         finally:
-            words[self._running] -= 1
+            timer.cancel()
+            self._words[self._running] -= 1
             if not wire.closed:
                 self._times[wire.started] = 0.0
-        words[self._answered] += 1
-        if words[self._wanted]:
-            words[self._wanted] = 0
-            self._on_idle()
 
-    def _other(self, path: str, method: str) -> tuple[int, bytes, bytes, tuple[tuple[bytes, bytes], ...]]:
-        """Everything but an invocation: status, content type, body, more headers."""
-        allowed = {INVOCATIONS: "POST", PING: "GET", PARAMETERS: "GET"}.get(path)
+    async def _in_batch(self, request: Request, wire: Wire) -> Reply:
+        self._words[self._running] += 1
+        try:
+            return await self._batcher.add(request, wire)
+        finally:
+            self._words[self._running] -= 1
+
+    def _handle_batch(self, tickets: Sequence[Ticket]) -> Sequence[Reply]:
+        now = time.monotonic()
+        for ticket in tickets:
+            if not ticket.wire.closed:
+                self._times[ticket.wire.started] = now
+        self._words[self._call_slot] = tickets[0].wire.slot
+        self._times[self._call_started] = now
+        try:
+            return self._service.handle_many([ticket.request for ticket in tickets])
+        except Exception:
+            logger.exception("a batch of %d requests failed as a whole", len(tickets))
+            failed = replies.error(500, "The batch failed; the log says why.", "InternalServerError")
+            return [Reply(500, ((b"content-type", replies.JSON),), failed)] * len(tickets)
+        except (SystemExit, KeyboardInterrupt) as error:
+            leave(error, tickets[0].request.id)
+            raise
+        finally:
+            self._times[self._call_started] = 0.0
+            for ticket in tickets:
+                if not ticket.wire.closed:
+                    self._times[ticket.wire.started] = 0.0
+
+    def _other(self, path: str, method: str) -> tuple[Reply, bytes]:
+        """Everything but an invocation."""
+        allowed = _METHODS.get(path)
         if allowed is None:
             message = f"There is nothing at {path[:200]!r}; the paths are {PING}, {INVOCATIONS} and {PARAMETERS}."
-            return 404, replies.JSON, replies.error(404, message), ()
+            return _json(404, replies.error(404, message))
         if method != allowed:
             message = f"{path} answers {allowed}, not {method}."
-            return 405, replies.JSON, replies.error(405, message), ((b"allow", allowed.encode()),)
+            return _json(405, replies.error(405, message), (b"allow", allowed.encode()))
         if path == PING:
-            return 200, replies.JSON, b"", ()
-        return 200, replies.JSON, execution_parameters(self._settings), ()
+            return _json(200, b"")
+        return _json(200, execution_parameters(self._settings, self._words[board.PLANNED]))
+
+
+def _json(status: int, body: bytes, *headers: tuple[bytes, bytes]) -> tuple[Reply, bytes]:
+    return Reply(status, ((b"content-type", replies.JSON), *headers), body), body
 
 
 async def answer(wire: Wire, send: Send, reply: Reply, body: bytes) -> None:
@@ -161,9 +229,9 @@ def leave(error: BaseException, identity: str) -> None:
     os._exit(code or 0)
 
 
-def execution_parameters(settings: Settings) -> bytes:
+def execution_parameters(settings: Settings, workers: int) -> bytes:
     """The answer to a batch transform job's question. The strategy is left out: clients spell it in two ways."""
     payload = 6 if settings.max_payload_mb is None else settings.max_payload_mb
-    workers = settings.workers or 1
-    concurrency = settings.max_concurrent_transforms or min(workers, max(1, 100 // max(1, payload)))
+    most = max(1, _BATCH_MEGABYTES // payload) if payload else 1
+    concurrency = settings.max_concurrent_transforms or min(workers, most)
     return json.dumps({"MaxConcurrentTransforms": concurrency, "MaxPayloadInMB": payload}).encode()

@@ -142,6 +142,10 @@ class Clients:
         client.registered = True
         self._epoll.register(client.descriptor, events)
 
+    def is_own(self, client: Client) -> bool:
+        """Whether the request that waits on a connection is one that we answer."""
+        return self._mine(sockets.readable(client.connection, self._longest)) != b""
+
     def _mine(self, head: bytes) -> bytes | None:
         """Which of our own requests begins so; empty: none, None: more is needed."""
         short = False

@@ -129,12 +129,14 @@ class Dispatch:
         for one in self._pool.ready():
             first = board.worker_cell(one.number)
             slots = set()
+            # Async requests the worker ends by itself; the second is for a loop that does not get to it.
+            since = limit - _OWN_LIMIT_SECONDS
             if 0.0 < self._times[first + board.CALL_STARTED] < limit:
                 slots.add(self._words[first + board.CALL_SLOT])
+                since = limit
             if self._words[first + board.RUNNING]:
-                # The worker ends them by itself; this is for a loop that does not get to it.
                 begun = ((slot, self._times[board.slot_cell(slot) + board.STARTED]) for slot in one.clients)
-                slots.update(slot for slot, started in begun if 0.0 < started < limit - _OWN_LIMIT_SECONDS)
+                slots.update(slot for slot, started in begun if 0.0 < started <= since)
             if slots:
                 yield one, slots
 
@@ -152,9 +154,18 @@ class Dispatch:
         """
         for one in self._pool.ready():
             started = self._times[board.worker_cell(one.number) + board.CALL_STARTED]
-            if started and now - started > _LONG_CALL and not one.stopped_call and self._untouched(one):
+            if started and now - started > _LONG_CALL and not one.stopped_call and self._better_elsewhere(one):
                 one.stopped_call = started
                 children.signal_process(one.pid, signal.SIGSTOP)
+
+    def _better_elsewhere(self, one: Worker) -> bool:
+        """Whether requests wait at a busy worker that another would take, that are ours, or that are too many."""
+        slots = self._untouched(one)
+        if not slots:
+            return False
+        if self._choose() is not None or len(slots) + len(self.waiting) > self._settings.queue_size:
+            return True
+        return any(self._clients.is_own(one.clients[slot]) for slot in slots)
 
     def take_back(self, one: Worker) -> None:
         """Takes back the connections of a worker that has stopped, and lets it go on."""
@@ -224,8 +235,7 @@ class Dispatch:
     def _epitaph(self, slot: int, one: Worker, how: str) -> bytes:
         """What the client of a dead worker is told."""
         if slot in one.overdue:
-            message = f"The request took longer than {self._settings.timeout_seconds:g} s, and was ended."
-            return replies.whole(504, message, close=True)
+            return replies.whole(504, replies.took_too_long(self._settings.timeout_seconds), close=True)
         return replies.whole(500, replies.worker_died(how), close=True)
 
     def refuse_all(self, message: str) -> None:

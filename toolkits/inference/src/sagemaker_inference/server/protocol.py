@@ -37,6 +37,8 @@ class Connection(HttpToolsProtocol):
         self._wire = wire
         self._limit = limit
         self._inline = inline
+        self.waits = not inline
+        """Whether its requests run in tasks, which may wait until the client has read."""
         self._in_head = False
         self._head_bytes = 0
         self._parts: list[bytes] = []
@@ -135,12 +137,12 @@ class Connection(HttpToolsProtocol):
         running = cycle.run_asgi(self.app)
         if self._inline:
             try:
-                running.send(None)
+                ticket = running.send(None)
             except StopIteration:
                 return
-            # Functions that are not async never wait for the loop.
-            running.close()
-            raise RuntimeError("a synchronous service has waited")
+            # All that functions which are not async ever wait for is the rest of a batch.
+            ticket.coroutine = running
+            return
         task: asyncio.Task[None] = self.loop.create_task(running)
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)

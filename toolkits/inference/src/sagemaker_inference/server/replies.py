@@ -97,3 +97,7 @@ def too_large(size: int, limit: int, more: bool = False) -> str:
 
 def worker_died(how: str) -> str:
     return f"The worker died ({how}) while it handled this request."
+
+
+def took_too_long(limit: float) -> str:
+    return f"The request took longer than {limit:g} s, and was ended; SAGEMAKER_MODEL_SERVER_TIMEOUT raises the limit."

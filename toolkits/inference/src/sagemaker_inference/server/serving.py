@@ -39,7 +39,7 @@ class Serving:
         self._open: dict[int, Wire] = {}
         self._loop = uvloop.new_event_loop()
         self._config = uvicorn.Config(
-            App(service, settings, shared, place.worker, self._call_done),
+            App(service, settings, shared, place.worker, self._loop, self._call_done),
             http=Connection,
             ws="none",
             lifespan="off",

@@ -29,10 +29,10 @@ def traffic(connection: socket.socket) -> tuple[int, int] | None:
     return received - unread, acknowledged + unsent
 
 
-def readable(connection: socket.socket) -> bytes:
-    """Up to 16 of the bytes that wait to be read; empty: none, or the peer has ended."""
+def readable(connection: socket.socket, most: int = 1) -> bytes:
+    """The first of the bytes that wait to be read; empty: none, or the peer has ended."""
     try:
-        return connection.recv(16, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        return connection.recv(most, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except OSError:
         return b""
 

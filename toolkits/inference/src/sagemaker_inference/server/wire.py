@@ -21,6 +21,8 @@ READ_BYTES = 65536
 BODY_BYTES = 1 << 20
 """Read at a time while a large body comes in."""
 HIGH_WATER = 1 << 20
+UNREAD_BYTES = 64 << 20
+"""Of earlier answers, when one more is to be sent on the same connection."""
 LINGER_SECONDS = 5.0
 _JOIN_BYTES = 1 << 16  # below, one copy is cheaper than a list for writev
 
@@ -145,6 +147,9 @@ class Wire(asyncio.Transport):
     def cork(self) -> None:
         """Keeps what is written until ``uncork``, so that an answer is one write."""
         self._parts = []
+        if len(self._backlog) and self.get_write_buffer_size() > UNREAD_BYTES:
+            # A client that sends requests and reads no answers.
+            self._lost(None)
         if not self.closed:
             self.words[self.state] = board.ANSWERING
 
@@ -201,7 +206,7 @@ class Wire(asyncio.Transport):
         if written < size:
             self._backlog = _after(parts, written)
             self.loop.add_writer(self._descriptor, self._writable)
-            if size - written > HIGH_WATER:
+            if size - written > HIGH_WATER and self.protocol.waits:
                 self.protocol.pause_writing()
 
     def _writable(self) -> None:
