@@ -60,7 +60,7 @@ def _csv_to_numpy(string_like: Body, dtype: Any = None) -> numpy.ndarray[Any, An
         stream = io.StringIO(records.text(string_like))
         rows: numpy.ndarray[Any, Any] = np.genfromtxt(stream, dtype=dtype, delimiter=",", encoding=None)
         return rows
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError, IndexError) as error:  # numpy's own, by version
         raise errors.UndecodableError(f"The body is no CSV: {' '.join(str(error).split())}.") from error
 
 

@@ -266,4 +266,6 @@ class _Reader:
 
 
 def _shown(value: object) -> str:
-    return "none" if value is None else str(value)
+    from sagemaker_inference import masking
+
+    return "none" if value is None else masking.text(str(value))

@@ -105,9 +105,11 @@ def size_in_bytes(text: str) -> int | None:
 
 
 def url_path(text: str) -> str:
-    if re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", text):
+    """A path that is not the platform's."""
+    taken = ("ping", "invocations", "invocations-bidirectional-stream", "execution-parameters", "models")
+    if re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", text) and text.split("/")[1] not in taken:
         return text
-    raise ValueError("use a path such as /metrics")
+    raise ValueError("use a path such as /metrics, which is not one of the platform's")
 
 
 def folder(text: str) -> str:
