@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import logging
 import os
+import socket
+import subprocess
+import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,3 +129,52 @@ def logged(name: str) -> Iterator[list[str]]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
+
+
+class Server:
+    """``serve`` as the platform starts it, on a port of its own. Its whole output is in `output` once it has ended."""
+
+    def __init__(self, base: Path, serving_module: str, **environment: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        variables = {
+            **os.environ,
+            "SAGEMAKER_BASE_DIR": str(base),
+            "SAGEMAKER_SERVING_MODULE": serving_module,
+            "SAGEMAKER_BIND_TO_PORT": str(self.port),
+            **environment,
+        }
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the server
+        command = [sys.executable, "-m", "sagemaker_inference.cli.serve"]
+        self.process = subprocess.Popen(command, env=variables, stdout=self._log, stderr=subprocess.STDOUT)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+
+    @property
+    def output(self) -> str:
+        self._log.seek(0)
+        return self._log.read()
+
+    def wait_ready(self) -> None:
+        """Until /ping is 200. Raises AssertionError when the server ends or takes more than two minutes."""
+        limit = time.monotonic() + 120
+        while time.monotonic() < limit:
+            assert self.process.poll() is None, self.output
+            with contextlib.suppress(OSError):
+                if self.send("GET", "/ping").status == 200:
+                    return
+            time.sleep(0.05)
+        raise AssertionError(f"not ready: {self.output}")
+
+    def send(self, method: str, path: str, body: str | bytes = b"", **headers: str) -> Answer:
+        """headers: `_` in a name stands for a hyphen."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            reply = connection.getresponse()
+            return Answer(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy
@@ -16,10 +18,11 @@ from sagemaker_pytorch_serving_container.default_pytorch_inference_handler impor
     DefaultPytorchInferenceHandler,
     ModelLoadError,
 )
-from serving import Folder, Served, environ, failing, logged, request
+from serving import Folder, Served, Server, environ, failing, logged, request
 from torch import nn
 
 SERVICE = "sagemaker_pytorch_serving_container.handler_service"
+MAIN = "sagemaker_pytorch_serving_container.serving:main"
 ROWS = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 BODY = json.dumps(ROWS)
 
@@ -145,7 +148,9 @@ def test_exported_program_with_pickles_is_refused_and_not_unpickled() -> None:
     torch.save((Bomb(str(folder.base / "ran")),), buffer)
     changes = {
         "data/sample_inputs/model.pt": lambda data: buffer.getvalue(),
-        "data/weights/model_weights_config.json": lambda data: data.replace(b'"use_pickle": false', b'"use_pickle": true'),
+        "data/weights/model_weights_config.json": lambda data: data.replace(
+            b'"use_pickle": false', b'"use_pickle": true'
+        ),
     }
     for member, change in changes.items():
         path = folder.model / "model.pt2"
@@ -324,7 +329,10 @@ def test_weights_fill_a_model_from_each_kind_of_file() -> None:
     sums = Sums()
     torch.save(sums.state_dict(), folder / "new.pth")
     torch.save(sums.state_dict(), folder / "old.pth", _use_new_zipfile_serialization=False)
-    torch.save({"epoch": 3, "model": {f"module.{name}": value.half() for name, value in sums.state_dict().items()}}, folder / "c")
+    torch.save(
+        {"epoch": 3, "model": {f"module.{name}": value.half() for name, value in sums.state_dict().items()}},
+        folder / "c",
+    )
     torch.save(sums, folder / "whole.pth")
     index = {"weight_map": {"linear.weight": "new.pth"}}
     (folder / "model.bin.index.json").write_text(json.dumps(index))
@@ -482,4 +490,75 @@ def test_user_code_sees_the_whole_archive_unchanged() -> None:
     (folder.model / "sub").mkdir()
     (folder.model / "sub" / "words.txt").write_text("words")
     assert folder.load(SERVICE).ask(BODY).json == SUMS
-    assert sorted(os.listdir(folder.model)) == ["code", "model.pth", "sub", "vocabulary.pkl"]
+    assert sorted(path.name for path in folder.model.iterdir()) == ["code", "model.pth", "sub", "vocabulary.pkl"]
+
+
+def test_a_model_that_cannot_be_loaded_ends_the_server_with_the_reason() -> None:
+    folder = Folder()
+    torch.save(Sums().state_dict(), folder.model / "model.pth")
+    with Server(folder.base, MAIN) as server:
+        assert server.process.wait(120) != 0
+        last = server.output.strip().splitlines()[-1]
+        assert "is neither TorchScript nor an exported program" in last, server.output
+
+
+def test_variables_of_torchserve_take_effect() -> None:
+    folder = scripted(
+        Folder(
+            """
+            import os, torch
+            def batch_predict_fn(data, model):
+                with torch.inference_mode():
+                    sums = model(torch.cat(data)).tolist()
+                return [{"sums": row, "group": len(data), "threads": torch.get_num_threads()} for row in sums]
+            """
+        )
+    )
+    variables = {"BATCH_SIZE": "3", "MAX_BATCH_DELAY": "5000", "MAX_WORKERS": "1", "RESPONSE_TIMEOUT": "50"}
+    with Server(
+        folder.base, MAIN, OMP_NUM_THREADS="2", **{f"SAGEMAKER_TS_{name}": value for name, value in variables.items()}
+    ) as server:
+        server.wait_ready()
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            bodies = [f"[[{number}, {number}, {number}]]" for number in (1, 2, 3)]
+            answers = list(pool.map(lambda body: server.send("POST", "/invocations", body).json, bodies))
+        told = server.output
+    assert [answer["sums"] for answer in answers] == [[3.0, 6.0], [6.0, 12.0], [9.0, 18.0]], "each its own, in order"
+    assert {answer["group"] for answer in answers} == {3}
+    assert {answer["threads"] for answer in answers} == {2}
+    for name, value in (("batch_size", "3"), ("workers", "1"), ("timeout_seconds", "50.0")):
+        assert f"{name} = {value} (SAGEMAKER_TS_" in told, told
+
+
+def test_threads_are_shared_among_workers() -> None:
+    code = "def model_fn(model_dir):\n    return lambda data: __import__('torch').get_num_threads()\n"
+    with Server(Folder(code).base, MAIN, SAGEMAKER_MODEL_SERVER_WORKERS="2") as server:
+        server.wait_ready()
+        usable = len(os.sched_getaffinity(0))
+        assert 1 <= server.send("POST", "/invocations", "[1]").json <= max(1, usable // 2)
+
+
+def test_many_models_each_have_their_own_code() -> None:
+    plain, own = scripted(Folder()), Folder("def model_fn(model_dir):\n    return lambda data: 'own'\n")
+    base = Path(tempfile.mkdtemp())
+    (base / "models").mkdir()
+    with Server(base, MAIN, SAGEMAKER_MULTI_MODEL="true") as server:
+        server.wait_ready()
+        assert server.send("GET", "/models").json["models"] == []
+        for name, folder in (("plain", plain), ("own", own)):
+            body = json.dumps({"model_name": name, "url": str(folder.model)})
+            assert server.send("POST", "/models", body).status == 200, server.output
+        assert server.send("POST", "/models/plain/invoke", BODY).json == SUMS
+        assert server.send("POST", "/models/own/invoke", BODY).json == "own"
+
+
+def test_old_names_start_the_same_server() -> None:
+    with Server(scripted(Folder()).base, "sagemaker_pytorch_serving_container.torchserve:start_torchserve") as server:
+        server.wait_ready()
+        assert server.send("POST", "/invocations", BODY).json == SUMS
+    from sagemaker_pytorch_serving_container.ts_environment import TorchServeEnvironment
+
+    with environ(SAGEMAKER_TS_BATCH_SIZE="4", SAGEMAKER_TS_MAX_BATCH_DELAY="20", SAGEMAKER_TS_RESPONSE_TIMEOUT="7"):
+        found = TorchServeEnvironment()
+    assert (found.batch_size, found.max_batch_delay, found.response_timeout) == (4, 20, 7)
+    assert (found.min_workers, found.max_workers, found.inference_http_port) == (1, 1, "8080")
