@@ -92,7 +92,11 @@ class Base:
 def request(body=b"", kind=None, accept=None, identity="r-1", **headers):
     from sagemaker_inference.service import Headers, Request
 
-    named = {"Content-Type": kind, "Accept": accept, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    named = {
+        "Content-Type": kind,
+        "Accept": accept,
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
     raw = {name: value for name, value in named.items() if value is not None}
     return Request(body.encode() if isinstance(body, str) else body, Headers.of(raw), identity)
 

@@ -174,7 +174,8 @@ def test_of_two_variables_the_nearer_wins_and_the_other_is_named():
 
 
 @pytest.mark.parametrize(
-    "name", ["MMS_NETTY_CLIENT_THREADS", "TS_INFERENCE_ADDRESS", "SAGEMAKER_MODEL_SERVER_VMARGS", "TS_MAX_RESPONSE_SIZE"]
+    "name",
+    ["MMS_NETTY_CLIENT_THREADS", "TS_INFERENCE_ADDRESS", "SAGEMAKER_MODEL_SERVER_VMARGS", "TS_MAX_RESPONSE_SIZE"],
 )
 def test_what_has_no_meaning_here_is_said(name):
     (note,) = Settings.read({name: "1"}).notes

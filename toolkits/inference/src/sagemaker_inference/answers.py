@@ -27,6 +27,8 @@ def whole(name: str, result: Any) -> bytes:
     if result is None:
         return b""
     if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
         raise TypeError(f"{name} returned something to be awaited: define it with async def.")
     encoded = encoder.encode(result, content_types.JSON)
     return encoded.encode() if isinstance(encoded, str) else encoded
@@ -88,8 +90,8 @@ class AsyncStream(AsyncIterator[bytes]):
 
     __slots__ = ("_first", "_items", "_write")
 
-    def __init__(self, first: list[Any], items: AsyncIterator[Any], write: Callable[[Any], bytes]) -> None:
-        self._first = first
+    def __init__(self, first: Any, items: AsyncIterator[Any], write: Callable[[Any], bytes]) -> None:
+        self._first: list[Any] = [first]
         self._items = items
         self._write = write
 

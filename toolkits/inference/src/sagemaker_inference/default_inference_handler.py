@@ -15,9 +15,8 @@ class DefaultInferenceHandler:
         from sagemaker_inference import modules
         from sagemaker_inference.settings import Settings
 
-        raise NotImplementedError(
-            "Please provide a model_fn: this image has no default for it. " + modules.explain(Settings.read(), model_dir)
-        )
+        why = modules.explain(Settings.read(), model_dir)
+        raise NotImplementedError(f"Please provide a model_fn: this image has no default for it. {why}")
 
     def default_input_fn(self, input_data: Any, content_type: str | None, context: Any = None) -> Any:
         """An array of the body; no content type means JSON."""

@@ -209,7 +209,7 @@ class FunctionService(Service):
         elif type(result) is bytes:
             body = result
         elif answers.is_stream(result):
-            return await self._stream(exchange, result, kind)
+            return await self._stream(exchange, hook, result, kind)
         else:
             body = answers.whole(hook.name, result)
         accept = exchange.accept
@@ -220,24 +220,26 @@ class FunctionService(Service):
             body = body.removesuffix(b"\n")
         return reply(exchange.context, kind, body)
 
-    async def _stream(self, exchange: Exchange, items: Any, kind: str | None) -> Reply:
+    async def _stream(self, exchange: Exchange, hook: Hook, items: Any, kind: str | None) -> Reply:
         """The first item is made before the answer begins, so that its failure has a status."""
         first: list[Any] = []
         waits = hasattr(items, "__anext__")
         try:
-            # A function that was not declared async but returns an async iterator is only known now.
             if not waits:
                 first.append(next(items))
             elif self.asynchronous:
                 first.append(await anext(items))
+            else:
+                # Only known now, and the server calls functions that are not async without an event loop.
+                raise TypeError(f"{hook.name} returned an async iterator: define it with async def.")
         except (StopIteration, StopAsyncIteration):
             kind = kind or exchange.context.get_response_content_type() or exchange.accept.first
             return reply(exchange.context, kind, b"")
         kind = kind or exchange.context.get_response_content_type()
-        kind = kind or answers.stream_type(first[0] if first else "", exchange.accept)
+        kind = kind or answers.stream_type(first[0], exchange.accept)
         write = answers.item_writer(kind)
         if waits:
-            return reply(exchange.context, kind, answers.AsyncStream(first, items, write))
+            return reply(exchange.context, kind, answers.AsyncStream(first[0], items, write))
         return reply(exchange.context, kind, answers.Stream(first[0], items, write))
 
     def _failed(self, exchange: Exchange, error: Exception) -> Reply:

@@ -44,8 +44,11 @@ class Model:
         self.input, self.predict, self.output = (needed(name) for name in ("input_fn", "predict_fn", "output_fn"))
         self.batch_predict = own("batch_predict_fn")
         self._names = tuple(found)
-        if not self.whole and not self.batch_predict:
-            _check_predict(self.predict, handler)
+        # A model that can answer nothing must not become ready. Without a way to load one either, load() says more.
+        loads = self.model.users or not _is_bare(handler, "default_model_fn")
+        answers = self.whole or self.batch_predict or self.predict.users
+        if loads and not answers and _is_bare(handler, "default_predict_fn"):
+            handler.default_predict_fn(None, None)
 
     @property
     def whole(self) -> bool:
@@ -89,8 +92,6 @@ def _finished(hook: Hook, result: Any) -> Any:
     return asyncio.run(result) if hook.awaitable else result
 
 
-def _check_predict(predict: Hook, handler: Any) -> None:
-    """A model that can answer nothing must not become ready."""
-    bare = getattr(type(handler), "default_predict_fn", None) is DefaultInferenceHandler.default_predict_fn
-    if not predict.users and bare:
-        handler.default_predict_fn(None, None)
+def _is_bare(handler: Any, name: str) -> bool:
+    """Whether a default only raises, since no toolkit of a framework has given another."""
+    return getattr(type(handler), name, None) is getattr(DefaultInferenceHandler, name)
