@@ -174,7 +174,12 @@ def test_texts_bytes_and_several_tensors() -> None:
     long = "long " * 1000
     rows = [{"text": "a", "n": [1, -2]}, {"text": {"b64": base64.b64encode(long.encode()).decode()}, "n": [3, 4]}]
     found = ask(served, {"signature_name": "mixed", "instances": rows})
-    assert found["predictions"][0] == {"positive": [True, False], "raw_bytes": {"b64": "YWE="}, "sum": -1, "twice": "aa"}
+    assert found["predictions"][0] == {
+        "positive": [True, False],
+        "raw_bytes": {"b64": "YWE="},
+        "sum": -1,
+        "twice": "aa",
+    }
     assert found["predictions"][1]["twice"] == long * 2
     binary = {"signature_name": "mixed", "inputs": {"text": [{"b64": "/w=="}], "n": [[1, 1]]}}
     assert ask(served, binary)[0] == 400
