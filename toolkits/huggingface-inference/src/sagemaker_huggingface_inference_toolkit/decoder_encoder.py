@@ -11,7 +11,6 @@ import csv
 import datetime
 import io
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -49,7 +48,10 @@ def encode(content: Any, content_type: str = content_types.JSON) -> str | bytes:
 
     content_type may be a whole Accept header: the best type for the client is taken. Raises NotAcceptableError (406).
     """
-    return _ENCODERS[negotiation.choose(content_type, SUPPORTED, content_types.JSON)](content)
+    kind = negotiation.choose(content_type, SUPPORTED, content_types.JSON)
+    if kind != content_type:
+        negotiation.chosen.set(image_type(kind))
+    return _ENCODERS[kind](content)
 
 
 def decode_json(content: Body) -> Any:
@@ -80,7 +82,7 @@ def decode_csv(content: Body) -> dict[str, Any]:
         )
     for number, row in lines[1:]:
         if len(row) != len(header):
-            raise errors.UndecodableError(f"Line {number} has {len(row)} fields, and the first line names {len(header)}.")
+            raise errors.UndecodableError(f"Line {number} has {len(row)} fields; the first line names {len(header)}.")
     if "inputs" in header:
         return {"inputs": [row[header.index("inputs")] for _, row in lines[1:]]}
     return {"inputs": [dict(zip(header, row, strict=True)) for _, row in lines[1:]]}
@@ -96,12 +98,14 @@ def decode_npy(content: bytes | bytearray | memoryview) -> dict[str, Any]:
 
 def decode_image(content: bytes | bytearray | memoryview) -> dict[str, Any]:
     """``{"inputs": image}``, an RGB ``PIL.Image``. Raises UndecodableError for what Pillow cannot read."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         return {"inputs": Image.open(io.BytesIO(content)).convert("RGB")}
+    except UnidentifiedImageError as error:
+        raise errors.UndecodableError("This is no image of a format that Pillow reads.") from error
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise errors.UndecodableError(f"The body is no image: {error}.") from error
+        raise errors.UndecodableError(f"The image cannot be read: {error}.") from error
 
 
 def decode_audio(content: bytes | bytearray | memoryview) -> dict[str, Any]:
@@ -114,7 +118,11 @@ def encode_json(content: Any) -> str:
 
     Raises ValueError for NaN and infinity, which JSON does not have.
     """
-    return json.dumps(_jsonable(content), ensure_ascii=False, allow_nan=False, separators=_JSON_SEPARATORS)
+    try:
+        return _dumps(content)
+    except TypeError:
+        # Keys that are no text; looking for them in every answer would cost every answer.
+        return _dumps(_with_plain_keys(content))
 
 
 def encode_csv(content: Any) -> str:
@@ -149,7 +157,7 @@ def encode_image(content: Any, content_type: str = content_types.X_IMAGE) -> byt
 def encode_npy(content: Any) -> str | bytes:
     from sagemaker_inference import encoder
 
-    return encoder.encode(_jsonable(content), content_types.NPY)
+    return encoder.encode(json.loads(encode_json(content)), content_types.NPY)
 
 
 def image_type(content_type: str) -> str:
@@ -166,47 +174,39 @@ def _row(item: Any) -> Mapping[str, Any]:
 
 
 def _field(value: Any) -> Any:
-    value = _jsonable(value)
-    return encode_json(value) if isinstance(value, (dict, list)) else value
-
-
-def _jsonable(value: Any) -> Any:
-    """The same value of what JSON has. A copy is made only of what holds something else."""
-    if isinstance(value, (str, bool, int, type(None))):
+    if isinstance(value, (str, int, float, type(None))):
         return value
-    if isinstance(value, float):
-        return _finite(float(value))
-    if isinstance(value, Mapping):
-        return {_key(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_jsonable(item) for item in value]
-    return _converted(value)
+    text = encode_json(value)
+    return json.loads(text) if text.startswith('"') else text
+
+
+def _dumps(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=_JSON_SEPARATORS, default=_converted)
 
 
 def _converted(value: Any) -> Any:
+    """What JSON has no form for, as a value that it has one for, or nearly has."""
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode("ascii")
     if hasattr(value, "save") and hasattr(value, "getbands"):
         return base64.b64encode(encode_image(value, content_types.PNG)).decode("ascii")
-    if hasattr(value, "detach"):  # a tensor, perhaps on a GPU or of a type that numpy lacks
+    if hasattr(value, "detach"):  # a tensor, perhaps on a GPU
         value = value.detach().cpu()
     if hasattr(value, "tolist"):
-        return _jsonable(value.tolist())
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
     if isinstance(value, Iterable):
-        return [_jsonable(item) for item in value]
+        return list(value)
     raise TypeError(f"{type(value).__name__} has no form in JSON: {str(value)[:80]}")
 
 
-def _finite(number: float) -> float:
-    if math.isfinite(number):
-        return number
-    raise ValueError(f"The prediction holds {number}, which JSON does not have.")
-
-
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else encode_json(key)
+def _with_plain_keys(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else _dumps(key): _with_plain_keys(item) for key, item in value.items()}
+    return [_with_plain_keys(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 _DECODERS: Mapping[str, Callable[[Any], Any]] = {

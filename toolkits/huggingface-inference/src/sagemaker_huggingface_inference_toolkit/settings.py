@@ -100,7 +100,7 @@ class _Reader:
         if found.offline:
             self._sources["offline"] = next(name for name in OFFLINE if self._environ.get(name, "").lower() in _TRUE)
         if found.revision and not found.repository and MODEL_ID not in "".join(self._faults):
-            self._faults.append(f"{REVISION}={found.revision} means nothing without {MODEL_ID}, a repository of the hub.")
+            self._faults.append(f"{REVISION}={found.revision} needs {MODEL_ID} beside it, a repository of the hub.")
         if self._faults:
             raise SettingsError("\n".join(self._faults))
         return found

@@ -48,6 +48,7 @@ ARCHITECTURES_2_TASK: Mapping[str, str] = {
     "SegformerForSemanticSegmentation": "image-segmentation",
     "DetrForSegmentation": "image-segmentation",
     "ForDepthEstimation": "depth-estimation",
+    "ForImageSuperResolution": "image-to-image",
     "ForVideoClassification": "video-classification",
     "ForMaskGeneration": "mask-generation",
     "SamModel": "mask-generation",
@@ -71,6 +72,16 @@ ARCHITECTURES_2_TASK: Mapping[str, str] = {
     "Siglip2Model": "zero-shot-image-classification",
     # Audio
     "ForAudioClassification": "audio-classification",
+    "Data2VecAudioForSequenceClassification": "audio-classification",
+    "HubertForSequenceClassification": "audio-classification",
+    "SEWForSequenceClassification": "audio-classification",
+    "SEWDForSequenceClassification": "audio-classification",
+    "UniSpeechForSequenceClassification": "audio-classification",
+    "UniSpeechSatForSequenceClassification": "audio-classification",
+    "Wav2Vec2BertForSequenceClassification": "audio-classification",
+    "Wav2Vec2ConformerForSequenceClassification": "audio-classification",
+    "Wav2Vec2ForSequenceClassification": "audio-classification",
+    "WavLMForSequenceClassification": "audio-classification",
     "ForCTC": "automatic-speech-recognition",
     "ForRNNT": "automatic-speech-recognition",
     "ForTDT": "automatic-speech-recognition",
@@ -128,8 +139,15 @@ IMAGE_TASKS = frozenset(
         "zero-shot-object-detection",
     }
 )
-AUDIO_TASKS = frozenset(
-    {"audio-classification", "automatic-speech-recognition", "zero-shot-audio-classification"}
+AUDIO_TASKS = frozenset({"audio-classification", "automatic-speech-recognition", "zero-shot-audio-classification"})
+#: Tasks whose requests must name candidate_labels.
+LABELLED_TASKS = frozenset(
+    {
+        "zero-shot-audio-classification",
+        "zero-shot-classification",
+        "zero-shot-image-classification",
+        "zero-shot-object-detection",
+    }
 )
 TRANSLATION = "translation"
 
@@ -155,7 +173,7 @@ def is_language_pair(task: str) -> bool:
 
 def known(library: Collection[str], own: Collection[str]) -> list[str]:
     """The names that HF_TASK may have, sorted."""
-    return sorted({*library, *own, *ALIASES, TEXT_TO_IMAGE})
+    return sorted({*library, *own, *ALIASES})
 
 
 def check(task: str, names: Collection[str]) -> None:
@@ -168,7 +186,7 @@ def check(task: str, names: Collection[str]) -> None:
         )
     near = difflib.get_close_matches(task, names, 1, 0.6)
     hint = f" Did you mean {near[0]}?" if near else ""
-    raise TaskError(f"HF_TASK={task} is no task that this image serves.{hint} The tasks are: {', '.join(sorted(names))}.")
+    raise TaskError(f"HF_TASK={task} is no task that this image serves.{hint} Tasks: {', '.join(sorted(names))}.")
 
 
 def from_architecture(architecture: str) -> str | None:
@@ -204,14 +222,14 @@ def _unknown(folder: Path, config: Mapping[str, Any] | None, architecture: str |
         return f"config.json names the architecture {architecture}, for which no task is known."
     if config is not None:
         return "config.json names no architecture, so the task cannot be told from it."
-    entries = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in folder.iterdir()) if folder.is_dir() else []
+    there = folder.is_dir()
+    entries = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in folder.iterdir()) if there else []
     if not entries:
-        return f"There is no model: {folder} {'is empty' if folder.is_dir() else 'does not exist'}, and HF_MODEL_ID is not set."
+        return f"There is no model: {folder} {'is empty' if there else 'does not exist'}, and HF_MODEL_ID is not set."
     text = f"{folder} has neither config.json nor model_index.json, and no code/inference.py with a model_fn; it has: "
     text += f"{', '.join(entries[:20])}."
-    folders = [entry for entry in entries if entry.endswith("/") and entry != "code/"]
-    if len(entries) == 1 and folders:
-        text += f" Was the archive packed with the folder {folders[0]} around it? Pack its contents instead."
+    if len(entries) == 1 and entries[0].endswith("/") and entries[0] != "code/":
+        text += f" Was the archive packed with the folder {entries[0]} around it? Pack its contents instead."
     return text
 
 
