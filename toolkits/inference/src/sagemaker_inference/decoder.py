@@ -46,7 +46,8 @@ def _json_to_numpy(string_like: Body, dtype: Any = None) -> numpy.ndarray[Any, A
     except (ValueError, RecursionError) as error:
         raise errors.UndecodableError(f"The body is no JSON: {error}.") from error
     try:
-        return np.array(value, dtype=dtype)
+        array: numpy.ndarray[Any, Any] = np.array(value, dtype=dtype)
+        return array
     except (ValueError, TypeError, OverflowError) as error:
         raise errors.UndecodableError(f"The JSON body is no array: {error}.") from error
 
@@ -71,9 +72,8 @@ def _npy_to_numpy(npy_array: bytes | bytearray | memoryview) -> numpy.ndarray[An
     try:
         shape, fortran, dtype, start = _npy_header(io.BytesIO(npy_array), len(npy_array))
         count = math.prod(shape)
-        if not count:
-            return np.empty(shape, dtype)
-        flat = np.frombuffer(npy_array, dtype, count, start).copy()
+        # An empty buffer is none to numpy.
+        flat = np.frombuffer(npy_array, dtype, count, start).copy() if count else np.empty(shape, dtype)
         array: numpy.ndarray[Any, Any] = flat.reshape(shape, order="F" if fortran else "C")
         return array
     except ValueError as error:

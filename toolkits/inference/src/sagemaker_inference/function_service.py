@@ -122,24 +122,23 @@ class FunctionService(Service):
         hook = model.batch_transform or model.batch_predict
         assert hook is not None
 
-        async def before(exchange: Exchange) -> Any:
+        async def before(exchange: Exchange) -> None:
             exchange.read(self._default_accept)
-            if model.batch_transform:
-                return exchange.body
-            data = model.input.call(exchange.body, exchange.kind, exchange.context)
-            return await data if model.input.awaitable else data
+            exchange.value = exchange.body
+            if not model.batch_transform:
+                data = model.input.call(exchange.body, exchange.kind, exchange.context)
+                exchange.value = await data if model.input.awaitable else data
 
-        async def after(exchange: Exchange) -> Reply:
+        async def after(exchange: Exchange) -> None:
             if model.batch_transform:
                 exchange.forget_choice()
-                return await self._reply(exchange, hook, exchange.value)
-            return await self._output(exchange, exchange.value)
+                exchange.reply = await self._reply(exchange, hook, exchange.value)
+            else:
+                exchange.reply = await self._output(exchange, exchange.value)
 
-        for exchange in exchanges:
-            exchange.value = await self._attempt(exchange, before)
+        await self._attempt_each(exchanges, before)
         await self._call_group(hook, [exchange for exchange in exchanges if exchange.reply is None])
-        for exchange in exchanges:
-            exchange.reply = exchange.reply or await self._attempt(exchange, after)
+        await self._attempt_each(exchanges, after)
         return [exchange.reply for exchange in exchanges if exchange.reply is not None]
 
     async def _call_group(self, hook: Hook, exchanges: Sequence[Exchange]) -> None:
@@ -177,12 +176,14 @@ class FunctionService(Service):
             if isinstance(result, Exception):
                 exchange.reply = self._failed(exchange, result)
 
-    async def _attempt(self, exchange: Exchange, step: Callable[[Exchange], Awaitable[T]]) -> T | None:
-        try:
-            return await step(exchange)
-        except Exception as error:
-            exchange.reply = self._failed(exchange, error)
-            return None
+    async def _attempt_each(self, exchanges: Sequence[Exchange], step: Callable[[Exchange], Awaitable[None]]) -> None:
+        """Takes those that have no reply yet one step further; a failure is a reply."""
+        for exchange in exchanges:
+            if exchange.reply is None:
+                try:
+                    await step(exchange)
+                except Exception as error:
+                    exchange.reply = self._failed(exchange, error)
 
     def _open(self, request: Request) -> Exchange:
         if self._log_ids:

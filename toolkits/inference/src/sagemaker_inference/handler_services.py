@@ -19,7 +19,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from sagemaker_inference import logging
+from sagemaker_inference import logging, modules
 from sagemaker_inference.context import Context
 from sagemaker_inference.default_handler_service import DefaultHandlerService
 from sagemaker_inference.function_service import FunctionService
@@ -42,6 +42,7 @@ _ON_THE_PATH: dict[type, tuple[str, ...]] = {
 def load(settings: Settings, place: Place, handler_service: str) -> Service:
     """The loaded service; SAGEMAKER_HANDLER wins over handler_service."""
     named = settings.handler or handler_service
+    modules.prepare_path(settings, place.model_dir)
     module, attribute = _import(named)
     make = getattr(module, "service", None)
     if attribute is None and inspect.isfunction(make):

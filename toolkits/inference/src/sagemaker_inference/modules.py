@@ -47,8 +47,7 @@ def load(settings: Settings, model_dir: str) -> tuple[ModuleType | None, Found]:
 
     Raises UserModuleError where a module must have been meant but stands elsewhere.
     """
-    found = find(settings, model_dir)
-    _prepare_path(found, model_dir)
+    found = prepare_path(settings, model_dir)
     if found.file is None:
         misplaced = _misplaced(settings.program, model_dir)
         if misplaced or (settings.program != "inference" and not settings.multi_model):
@@ -65,6 +64,26 @@ def load(settings: Settings, model_dir: str) -> tuple[ModuleType | None, Found]:
         del sys.modules[found.name]
         raise
     return module, found
+
+
+def prepare_path(settings: Settings, model_dir: str) -> Found:
+    """Puts the code folders first on the search path, of this process and of its children; returns what was found.
+
+    The model's folder may be read-only and is never written to: not even compiled code.
+    """
+    found = find(settings, model_dir)
+    code = os.path.join(model_dir, "code")
+    first = [path for path in (found.folder, code, os.path.join(code, "lib")) if path and os.path.isdir(path)]
+    first = list(dict.fromkeys(first))
+    sys.path[:] = first + [path for path in sys.path if path not in first]
+    if _STAND_INS not in sys.path:
+        sys.path.append(_STAND_INS)
+    inherited = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path not in first]
+    os.environ["PYTHONPATH"] = os.pathsep.join(first + inherited)
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    importlib.invalidate_caches()
+    return found
 
 
 def explain(settings: Settings, model_dir: str) -> str:
@@ -111,24 +130,6 @@ def _found(path: str, name: str, folder: str, searched: tuple[str, ...]) -> Foun
     if os.path.isfile(os.path.join(folder, parent, "__init__.py")):
         return Found(path, name.replace("/", "."), folder, searched)
     return Found(path, last, os.path.join(folder, parent), searched)
-
-
-def _prepare_path(found: Found, model_dir: str) -> None:
-    """The code folders first on the search path, of this process and of its children.
-
-    The model's folder may be read-only and is never written to: not even compiled code.
-    """
-    code = os.path.join(model_dir, "code")
-    first = [path for path in (found.folder, code, os.path.join(code, "lib")) if path and os.path.isdir(path)]
-    first = list(dict.fromkeys(first))
-    sys.path[:] = first + [path for path in sys.path if path not in first]
-    if _STAND_INS not in sys.path:
-        sys.path.append(_STAND_INS)
-    inherited = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path not in first]
-    os.environ["PYTHONPATH"] = os.pathsep.join(first + inherited)
-    sys.dont_write_bytecode = True
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    importlib.invalidate_caches()
 
 
 def _misplaced(program: str, model_dir: str) -> str | None:
