@@ -279,6 +279,7 @@ OUT_OF_MEMORY = """
         ("memory:x", 507),
         ("cuda:x", 507),
         ("runtime:CUDA error: out of memory", 507),
+        ("runtime:[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory", 507),
         ("runtime:something else", 500),
         ("other:out of memory", 500),
     ],

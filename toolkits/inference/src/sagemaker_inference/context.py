@@ -70,35 +70,41 @@ class RequestProcessor:
     def request_id(self) -> str:
         return self._request.id if self._request else ""
 
-    @property
-    def changed(self) -> bool:
-        """Whether anything about the answer was set."""
-        return self._status is not None or self._headers is not None
-
 
 class Context:
     """The context of the user functions."""
 
-    __slots__ = ("_place", "request_processor")
+    __slots__ = ("_place", "_processors", "_requests")
 
     def __init__(self, place: Place, requests: Sequence[Request] = ()) -> None:
         self._place = place
-        #: One for each request; one without a request while the model is loaded.
-        self.request_processor = [RequestProcessor(request) for request in requests] or [RequestProcessor(None)]
+        self._requests = requests
+        self._processors: list[RequestProcessor] | None = None
 
     @classmethod
     def of_group(cls, contexts: Sequence[Context]) -> Context:
         """One context for requests that are handled together; what is set in it is set for each of them."""
-        group = cls.__new__(cls)
-        group._place = contexts[0]._place
-        group.request_processor = [context.request_processor[0] for context in contexts]
+        group = cls(contexts[0]._place)
+        group._processors = [context.request_processor[0] for context in contexts]
         return group
 
     def single(self, idx: int) -> Context:
         """A context for one request of a group, in which its index is 0."""
-        one = type(self).__new__(type(self))
-        one._place, one.request_processor = self._place, [self.request_processor[idx]]
+        one = type(self)(self._place)
+        one._processors = [self.request_processor[idx]]
         return one
+
+    @property
+    def request_processor(self) -> list[RequestProcessor]:
+        """One for each request; one without a request while the model is loaded."""
+        if self._processors is None:
+            self._processors = [RequestProcessor(request) for request in self._requests] or [RequestProcessor(None)]
+        return self._processors
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything was asked of it: where not, nothing about the answer was set either."""
+        return self._processors is not None
 
     @property
     def model_name(self) -> str:

@@ -85,7 +85,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     if names & {"MemoryError", "OutOfMemoryError", "ResourceExhaustedError"}:
         return True
     text = str(error) if isinstance(error, RuntimeError) or "XlaRuntimeError" in names else ""
-    return "out of memory" in text or "RESOURCE_EXHAUSTED" in text
+    # The last is PyTorch's on the CPU.
+    return any(said in text for said in ("out of memory", "RESOURCE_EXHAUSTED", "can't allocate memory"))
 
 
 def message_of(error: BaseException) -> str:

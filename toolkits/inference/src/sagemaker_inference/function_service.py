@@ -214,7 +214,8 @@ class FunctionService(Service):
         else:
             body = answers.whole(hook.name, result)
         accept = exchange.accept
-        kind = kind or exchange.context.get_response_content_type()
+        if not kind and exchange.context.is_used:
+            kind = exchange.context.get_response_content_type()
         if not kind:
             kind = accept.first if accept.exact else negotiation.chosen.get() or accept.first
         if self._trims and kind == content_types.CSV:
@@ -260,9 +261,9 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def reply(context: Context, kind: str, body: Any, idx: int = 0) -> Reply:
     """A reply with the status and the headers that were set in the context."""
-    processor = context.request_processor[idx]
-    if not processor.changed:
+    if not context.is_used:
         return Reply(200, _content_type_header(kind), body)
+    processor = context.request_processor[idx]
     headers = {**processor.get_response_headers(), "content-type": kind}
     return Reply(
         processor.get_response_status_code(),
