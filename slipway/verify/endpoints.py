@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,3 +72,11 @@ class Tenants:
     def call(self, method: str, path: str, body: Any = None) -> Answer:
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         return self.serving.call(Request(method, path, content, {"Content-Type": JSON}, timeout=120.0))
+
+
+def until(holds: Callable[[], bool], otherwise: str, seconds: float = 10.0) -> None:
+    """Wait for something that comes a little later than what it belongs to. Raises AssertionError."""
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit, otherwise
+        time.sleep(0.1)

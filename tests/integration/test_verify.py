@@ -32,7 +32,9 @@ from slipway.verify import contract as contracts
 pytestmark = pytest.mark.integration
 
 PROJECT = Path(__file__).parents[2]
-CONTRACT = contracts.load(PROJECT, "training")
+CONTRACTS = {kind: contracts.load(PROJECT, kind) for kind in ("training", "inference")}
+FRAMEWORKS = {"training": "pytorch", "inference": "base"}
+"""The image that stands for a kind: the one that people ask for first, and the one that starts most quickly."""
 MUTANTS = sorted((PROJECT / "tests/contract/mutants").glob("*.Dockerfile"))
 
 
@@ -67,21 +69,31 @@ def invoke(tmp_path: Path) -> Invoke:
     return run
 
 
-@pytest.fixture(scope="module")
-def image() -> str:
-    """The newest build of the default training image: `invoke build` comes first."""
-    (cell, *_) = select(load.load(PROJECT), Selector(framework="pytorch", scope="training"))
+def built(kind: str) -> str:
+    """The newest build of the image that stands for a kind: `invoke build` comes first."""
+    (cell, *_) = select(load.load(PROJECT), Selector(framework=FRAMEWORKS[kind], scope=kind))
     return Records(settings.read(project=PROJECT).state).build_of(cell.id).reference
 
 
 @pytest.fixture(scope="module")
-def mutate(image: str) -> Iterator[Callable[[Path], str]]:
-    """Builds a mutant of the image; they go at the end."""
+def image() -> str:
+    return built("training")
+
+
+def kind_of(mutant: Path) -> str:
+    """Checks of any image are tried on one that trains."""
+    own = {check.id for check in CONTRACTS["inference"].own}
+    return "inference" if mutant.stem.partition("+")[0] in own else "training"
+
+
+@pytest.fixture(scope="module")
+def mutate() -> Iterator[Callable[[Path], str]]:
+    """Builds a mutant of an image; they go at the end."""
     repository, made = f"slipway-mutant-{secrets.token_hex(4)}", []
 
     def build(mutant: Path) -> str:
         reference = f"{repository}:{mutant.stem.replace('+', '_')}"
-        options = ["--quiet", "--provenance=false", "--load", "--build-arg", f"IMAGE={image}"]
+        options = ["--quiet", "--provenance=false", "--load", "--build-arg", f"IMAGE={built(kind_of(mutant))}"]
         process.run(["docker", "buildx", "build", *options, "--file", mutant, "--tag", reference, mutant.parent])
         made.append(reference)
         return reference
@@ -105,19 +117,21 @@ CONTAINERS = {
 }
 
 
-def neighbours(id: str) -> list[str]:
+def neighbours(contract: contracts.Contract, id: str) -> list[str]:
     """All checks that look at the containers that a check and what it needs look at."""
-    started = {name for check in CONTRACT.choose([id]) for name in CONTAINERS[check.function]}
-    return [check.id for check in CONTRACT.checks if CONTAINERS[check.function] <= started]
+    started = {name for check in contract.choose([id]) for name in CONTAINERS[check.function]}
+    return [check.id for check in contract.checks if CONTAINERS[check.function] <= started]
 
 
-def test_a_good_image_passes_every_check_and_is_not_checked_twice(invoke: Invoke, image: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", CONTRACTS)
+def test_a_good_image_passes_every_check_and_is_not_checked_twice(invoke: Invoke, kind: str, tmp_path: Path) -> None:
+    image, contract = built(kind), CONTRACTS[kind]
     first = invoke("verify", "--image", image, "--json", "--junit", str(tmp_path / "junit.xml"))
     assert first.code == 0, first.err
-    assert first.outcomes == {check.id: "passed" for check in CONTRACT.checks}
+    assert first.outcomes == {check.id: "passed" for check in contract.checks}
     assert first.verdict["passed"] and first.verdict["run_now"]
     suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
-    assert suite is not None and suite.get("tests") == str(len(CONTRACT.checks)) and suite.get("failures") == "0"
+    assert suite is not None and suite.get("tests") == str(len(contract.checks)) and suite.get("failures") == "0"
 
     again = invoke("verify", "--image", image, "--json")
     assert again.code == 0 and not again.verdict["run_now"]
@@ -127,8 +141,8 @@ def test_a_good_image_passes_every_check_and_is_not_checked_twice(invoke: Invoke
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[path.stem for path in MUTANTS])
 def test_a_mutant_fails_its_check_alone(mutant: Path, invoke: Invoke, mutate: Callable[[Path], str]) -> None:
-    id = mutant.stem.partition("+")[0]
-    wanted = [word for check in neighbours(id) for word in ("--check", check)]
+    id, contract = mutant.stem.partition("+")[0], CONTRACTS[kind_of(mutant)]
+    wanted = [word for check in neighbours(contract, id) for word in ("--check", check)]
     answer = invoke("verify", "--image", mutate(mutant), "--json", *wanted)
     by_status = {status: {i for i, s in answer.outcomes.items() if s == status} for status in answer.outcomes.values()}
     assert by_status.pop("failed", set()) == {id}, json.dumps(answer.verdict["checks"], indent=1)
@@ -137,9 +151,8 @@ def test_a_mutant_fails_its_check_alone(mutant: Path, invoke: Invoke, mutate: Ca
     assert {check["blocked_by"] for check in answer.verdict["checks"] if check["id"] in blocked} <= {id}
     assert answer.code == 8
     (failed,) = (check for check in answer.verdict["checks"] if check["id"] == id)
-    assert (
-        failed["detail"] and failed["reason"] == CONTRACT.check(id).reason and failed["fix"] == CONTRACT.check(id).fix
-    )
+    assert failed["detail"]
+    assert (failed["reason"], failed["fix"]) == (contract.check(id).reason, contract.check(id).fix)
 
 
 def test_a_part_of_the_checks_files_no_verdict(invoke: Invoke, image: str, tmp_path: Path) -> None:
@@ -157,7 +170,7 @@ def test_a_failure_is_filed_and_says_what_to_do(
     for said in (
         "failed programs.train",
         "the toolkit package slipway-training is not installed",
-        CONTRACT.check("programs.train").fix,
+        CONTRACTS["training"].check("programs.train").fix,
         "blocked by programs.train",
     ):
         assert said in answer.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 from slipway.verify.endpoints import Hosted
@@ -41,6 +42,8 @@ def test_model_functions(hosted: Hosted) -> None:
 def test_model_types(hosted: Hosted) -> None:
     text = hosted.post(b'{"do": "see"}', "Application/JSON; charset=utf-8", "application/json")
     assert text.status == 200, text.text()
+    kind = json.loads(text.body)["type"]
+    assert kind == "application/json", f"of 'Application/JSON; charset=utf-8' input_fn was given {kind!r}"
     seen = hosted.seen()
     assert seen["kind"] == "str", f"JSON came as {seen['kind']}"
     assert seen["type"] == "application/json", f"the content type came as {seen['type']!r}"

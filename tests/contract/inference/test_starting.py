@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from slipway.emulator.exchange import Answer, Request
-from slipway.verify.endpoints import Ended, Hosted
+from slipway.verify.endpoints import Ended, Hosted, until
 from slipway.verify.inspection import Inspection
 
 TOOLKIT = "slipway-inference"
@@ -34,6 +34,8 @@ def test_hosting_starts(hosted: Hosted) -> None:
 
 
 def test_hosting_gate(hosted: Hosted) -> None:
+    # A server that is called ready too early refuses this for a while.
+    until(lambda: hosted.do("see").status == 200, "no request is answered", seconds=60.0)
     seen = hosted.seen()
     asked = next(when for when, status in hosted.serving.pings if status == 200)
     early = seen["loaded"] - asked

@@ -1,10 +1,12 @@
-"""Edits one module of the training toolkit inside an image, as a commit to the toolkit would.
+"""Edits one module of a toolkit inside an image, as a commit to the toolkit would.
 
 edit.py MODULE << 'EDIT'
 the lines to replace, as they stand, found exactly once
 =======
 the lines that take their place
 EDIT
+
+A module of the training toolkit may leave out the package's name.
 """
 
 import importlib.util
@@ -14,7 +16,7 @@ import sys
 
 
 def main():
-    name = "sagemaker_training." + sys.argv[1]
+    name = sys.argv[1] if sys.argv[1].startswith("sagemaker_") else "sagemaker_training." + sys.argv[1]
     old, _, new = sys.stdin.read().partition("=======\n")
     spec = importlib.util.find_spec(name)
     path = pathlib.Path(spec.origin)

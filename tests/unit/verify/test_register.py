@@ -61,7 +61,8 @@ EDITS = [
 
 @pytest.mark.parametrize(("mutant", "edit"), EDITS, ids=[name for name, _ in EDITS])
 def test_a_mutants_edit_fits_the_toolkit_as_it_is(mutant: str, edit: re.Match[str]) -> None:
-    source = PROJECT / "toolkits/training/src/sagemaker_training" / (edit["module"].replace(".", "/") + ".py")
+    module = edit["module"] if edit["module"].startswith("sagemaker_") else f"sagemaker_training.{edit['module']}"
+    (source,) = PROJECT.glob(f"toolkits/*/src/{module.replace('.', '/')}.py")
     text = source.read_text(encoding="utf-8")
     assert text.count(edit["old"]) == 1, f"adapt tests/contract/mutants/{mutant}.Dockerfile to {source.name}"
     compile(text.replace(edit["old"], edit["new"]), str(source), "exec")

@@ -1,0 +1,5 @@
+# An image without the toolkit.
+ARG IMAGE
+# hadolint ignore=DL3006
+FROM ${IMAGE}
+RUN python3 -m pip uninstall --quiet --yes slipway-inference
