@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from sagemaker_inference import environment, parameters
 from sagemaker_inference.settings import Settings, SettingsError
 
+ROOT = Path(__file__).parents[3]
 MIB = 1024 * 1024
 
 # value -> ({variable: text}, what becomes of it)
@@ -245,3 +247,11 @@ def test_environment_by_default(base):
     made = environment.Environment()
     assert (made.module_name, made.model_server_timeout, made.model_server_workers) == ("inference", 60, None)
     assert (made.startup_timeout, made.max_request_size, made.safe_port_range) == (600, None, None)
+
+
+def test_every_variable_is_documented():
+    from sagemaker_inference.settings import _FIELDS
+
+    _, _, table = (ROOT / "docs" / "contract" / "inference.md").read_text().partition("## Variables")
+    for item in _FIELDS.values():
+        assert ", ".join(f"`{variable.name}`" for variable in item.variables) in table
