@@ -210,6 +210,11 @@ def make(base: Path, code: str = ECHO, **variables: str) -> Server:
     return Server(base, port, environ)
 
 
+def is_alive(pid: int | str) -> bool:
+    """Whether a process is there, if only as a zombie."""
+    return Path(f"/proc/{pid}").exists()
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as one:
         return int(one.getsockname()[1])

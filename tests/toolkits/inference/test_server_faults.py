@@ -119,7 +119,7 @@ def test_traffic_goes_on_while_workers_are_killed(start):
         killed.set()
 
     outcome = serving.in_parallel(killing, *(lambda number=number: traffic(number) for number in range(6)))
-    assert outcome == [None] * 7
+    assert outcome == [None] * 7, server.log
     failed = [body for status, body in results if status != 200]
     # At most the one request that each worker was computing.
     assert len(failed) <= 4

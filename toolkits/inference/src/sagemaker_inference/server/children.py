@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,6 @@ from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_ASIDE = 200
 
 
 def start(program: str, arguments: Sequence[str], environ: Mapping[str, str], descriptors: Sequence[int] = ()) -> int:
@@ -17,22 +17,21 @@ def start(program: str, arguments: Sequence[str], environ: Mapping[str, str], de
 
     Raises OSError.
     """
-    # Through numbers that are out of the way, so that no source is overwritten before it is copied.
-    actions: list[tuple[int, ...]] = []
-    for index, descriptor in enumerate(descriptors):
-        actions.append((os.POSIX_SPAWN_DUP2, descriptor, _ASIDE + index))
-    for index in range(len(descriptors)):
-        actions.append((os.POSIX_SPAWN_DUP2, _ASIDE + index, 3 + index))
-        actions.append((os.POSIX_SPAWN_CLOSE, _ASIDE + index))
-    return os.posix_spawn(
-        program,
-        [program, *arguments],
-        dict(environ),
-        file_actions=actions,
-        setpgroup=0,
-        setsigmask=(),
-        setsigdef=(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD),
-    )
+    # Copies out of the way, so that no source is overwritten before it is used.
+    copies = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3 + len(descriptors)) for descriptor in descriptors]
+    try:
+        return os.posix_spawn(
+            program,
+            [program, *arguments],
+            dict(environ),
+            file_actions=[(os.POSIX_SPAWN_DUP2, copy, 3 + index) for index, copy in enumerate(copies)],
+            setpgroup=0,
+            setsigmask=(),
+            setsigdef=(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD),
+        )
+    finally:
+        for copy in copies:
+            os.close(copy)
 
 
 def changed() -> Iterator[tuple[int, int]]:

@@ -20,6 +20,7 @@ _LONG_CALL = 0.02
 """Connections are taken back from a worker whose call is older."""
 _ON_THEIR_WAY = 16
 _OWN_LIMIT_SECONDS = 1.0
+_STOP_SECONDS = 1.0
 _SHORTEST_WAIT = 60.0
 """The platform's own limit: whoever waited longer than this and a request's limit is not there any more."""
 
@@ -37,6 +38,7 @@ class Dispatch:
         self._clients = waiting_room
         self._settings = settings
         self._free = deque(range(board.SLOTS))
+        self._taking_back = False
         self.waiting: deque[tuple[float, Client]] = deque()
 
     def busy(self) -> bool:
@@ -49,11 +51,15 @@ class Dispatch:
         """Takes a connection on which a request has come."""
         if not self.waiting and self._give(client):
             return
-        if len(self.waiting) >= self._settings.queue_size:
+        if self._taking_back:
+            # It came before those that wait.
+            self.waiting.appendleft((time.monotonic(), client))
+        else:
+            self.waiting.append((time.monotonic(), client))
+        if len(self.waiting) > self._settings.queue_size:
+            _, newest = self.waiting.pop()
             message = f"{len(self.waiting)} requests wait already, and all workers are busy."
-            self._clients.refuse(client, replies.whole(503, message, close=True, kind="QueueFull"))
-            return
-        self.waiting.append((time.monotonic(), client))
+            self._clients.refuse(newest, replies.whole(503, message, close=True, kind="QueueFull"))
         self.run()
 
     def run(self) -> None:
@@ -153,9 +159,12 @@ class Dispatch:
         A worker that is stopped in a call does not read meanwhile, so that no request is read by two.
         """
         for one in self._pool.ready():
+            if one.stopped_call and now - one.stopped_at > _STOP_SECONDS:
+                # Something that cannot be interrupted keeps it from stopping; it need not.
+                self._go_on(one)
             started = self._times[board.worker_cell(one.number) + board.CALL_STARTED]
             if started and now - started > _LONG_CALL and not one.stopped_call and self._better_elsewhere(one):
-                one.stopped_call = started
+                one.stopped_call, one.stopped_at = started, now
                 children.signal_process(one.pid, signal.SIGSTOP)
 
     def _better_elsewhere(self, one: Worker) -> bool:
@@ -169,7 +178,7 @@ class Dispatch:
 
     def take_back(self, one: Worker) -> None:
         """Takes back the connections of a worker that has stopped, and lets it go on."""
-        started, one.stopped_call = one.stopped_call, 0.0
+        started = one.stopped_call
         back = []
         if started and self._times[board.worker_cell(one.number) + board.CALL_STARTED] == started:
             for slot in self._untouched(one):
@@ -177,9 +186,15 @@ class Dispatch:
                 one.taken.add(slot)
                 one.passed.discard(slot)
                 back.append(self._recall(one.clients.pop(slot)))
-        children.signal_process(one.pid, signal.SIGCONT)
-        for client in back:
+        self._go_on(one)
+        self._taking_back = True
+        for client in reversed(back):
             self._clients.watch(client)
+        self._taking_back = False
+
+    def _go_on(self, one: Worker) -> None:
+        one.stopped_call = 0.0
+        children.signal_process(one.pid, signal.SIGCONT)
 
     def _untouched(self, one: Worker) -> list[int]:
         """Slots on which a request waits of which the worker has read nothing."""

@@ -52,6 +52,7 @@ class Worker:
     """Slots whose requests ran too long, when it was killed for that."""
     stopped_call: float = 0.0
     """The call during which it was stopped, to take connections back."""
+    stopped_at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Pool:
         self.environ: Mapping[str, str] = os.environ
         self.planned = plan.settings.workers or capacity.by_hardware(os.environ)
         self.was_ready = False
-        self.deaths = 0
-        """In a row, without an answered request in between."""
+        self._deaths: dict[int, int] = {}
+        """By worker: in a row, without an answered request in between."""
         self._due: list[tuple[float, int]] = []
         shared.words[board.PLANNED] = self.planned
 
@@ -129,34 +130,42 @@ class Pool:
         for number in range(1, self.planned):
             self.start(number)
 
-    def died(self, one: Worker, code: int) -> float:
-        """Plans a restart; the seconds until then, or below 0 when there were too many deaths."""
+    def died(self, one: Worker, code: int) -> float | None:
+        """Plans a restart: the seconds until then, or None when it died too often in a row."""
         self.workers.remove(one)
-        if self._board.words[board.worker_cell(one.number) + board.ANSWERED]:
-            self.deaths = 0
-        self.deaths += 1
+        before = 0 if self._has_answered(one) else self._deaths.get(one.number, 0)
+        deaths = self._deaths[one.number] = before + 1
         how = one.killed or children.how(code)
-        if self.deaths > self._plan.settings.max_restarts:
-            logger.error("worker %d died (%s), the last of %d deaths in a row", one.number, how, self.deaths)
-            return -1.0
-        pause = _BACK_OFF[min(self.deaths, len(_BACK_OFF)) - 1]
-        logger.error("worker %d died (%s); it is restarted in %g s", one.number, how, pause)
         if code == -signal.SIGKILL and not one.killed:
             logger.error("signal 9 is often the kernel's, when memory runs out: give more, or run fewer workers")
+        if deaths > self._plan.settings.max_restarts:
+            logger.error("worker %d died (%s), the last of %d deaths in a row", one.number, how, deaths)
+            return None
+        pause = _BACK_OFF[min(deaths, len(_BACK_OFF)) - 1]
+        logger.error("worker %d died (%s); it is restarted in %g s", one.number, how, pause)
         self._due.append((time.monotonic() + pause, one.number))
         return pause
 
-    def next_start(self) -> float | None:
-        return min(self._due)[0] if self._due else None
+    def _has_answered(self, one: Worker) -> bool:
+        return self._board.words[board.worker_cell(one.number) + board.ANSWERED] > 0
 
     def start_due(self, now: float) -> None:
+        """Starts the workers whose pause is over."""
         for due in [due for due in self._due if due[0] <= now]:
             self._due.remove(due)
-            self.start(due[1])
+            try:
+                self.start(due[1])
+            except OSError as error:
+                logger.error("worker %d cannot be started: %s", due[1], error)
+                self._due.append((now + _BACK_OFF[1], due[1]))
 
     def expecting(self) -> bool:
         """Whether a worker will be ready soon, without a pause."""
-        return self.was_ready and (self.loading() or any(due <= time.monotonic() for due, _ in self._due))
+        return self.loading() or any(due <= time.monotonic() for due, _ in self._due)
+
+    def hopeless(self) -> bool:
+        """Whether no worker is there or will be."""
+        return not self.workers and not self._due
 
     def stop_restarting(self) -> None:
         self._due.clear()

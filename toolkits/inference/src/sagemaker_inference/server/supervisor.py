@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from sagemaker_inference.server import board, channel, children, dispatch, exits, replies
 from sagemaker_inference.server.clients import Client, Clients
@@ -120,14 +121,18 @@ class Supervisor:
             return
         for descriptor, _ in events:
             handler = self._handlers.get(descriptor)
-            if handler is not None:
-                handler()
-            else:
-                self._clients.on_event(descriptor)
+            self._guarded(handler or partial(self._clients.on_event, descriptor))
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
-            heapq.heappop(self._timers)[2]()
+            self._guarded(heapq.heappop(self._timers)[2])
         self._pool.start_due(now)
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception:
+            # Whatever one connection or worker did, the others are served.
+            logger.exception("the supervisor failed on an event")
 
     def _after(self, seconds: float, call: Callable[[], None]) -> None:
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._timer_ids), call))
@@ -159,17 +164,21 @@ class Supervisor:
         self._reap()
 
     def _reap(self) -> None:
-        for pid, status in children.changed():
-            one = self._pool.by_pid(pid)
-            if os.WIFSTOPPED(status):
-                if one is not None:
-                    self._dispatch.take_back(one)
-                continue
-            code = os.waitstatus_to_exitcode(status)
-            if pid in self._setup:
-                self._setup.pop(pid)(code)
-            elif one is not None:
-                self._on_death(one, code)
+        # All at once: what is left in the kernel raises no second signal.
+        for pid, status in list(children.changed()):
+            self._guarded(partial(self._on_child, pid, status))
+
+    def _on_child(self, pid: int, status: int) -> None:
+        one = self._pool.by_pid(pid)
+        if os.WIFSTOPPED(status):
+            if one is not None:
+                self._dispatch.take_back(one)
+            return
+        code = os.waitstatus_to_exitcode(status)
+        if pid in self._setup:
+            self._setup.pop(pid)(code)
+        elif one is not None:
+            self._on_death(one, code)
 
     # Connections
 
@@ -184,7 +193,7 @@ class Supervisor:
             self._register(self._listener.fileno(), self._on_connection)
 
     def _on_request(self, client: Client) -> None:
-        if self._pool.was_ready and (self._pool.ready() or self._pool.expecting() or self._draining):
+        if self._pool.was_ready and (self._pool.ready() or self._pool.expecting()):
             self._dispatch.add(client)
         else:
             self._clients.refuse(client, replies.whole(503, self._not_ready(), close=True, kind="NotReady"))
@@ -264,8 +273,10 @@ class Supervisor:
         if one.failure:
             sys.stderr.write(one.failure)
         pause = self._pool.died(one, code)
-        if pause < 0:
-            self._end(exits.WORKERS, f"Too many deaths of workers in a row; the last: {self._reason}")
+        if self._pool.hopeless():
+            self._end(exits.WORKERS, f"Workers died too often; the last: {self._reason}")
+        elif pause is None:
+            logger.error("worker %d is not started again; the others go on", one.number)
         elif pause > 0 and not self._pool.ready():
             self._dispatch.refuse_all(self._not_ready())
 
@@ -275,6 +286,7 @@ class Supervisor:
         self._after(_TICK if self._dispatch.busy() else _SLOW_TICK, self._tick)
 
     def _tick(self) -> None:
+        self._arm_tick()
         now = time.monotonic()
         self._clients.sweep(now)
         for one, slots in self._dispatch.overdue(now):
@@ -284,7 +296,6 @@ class Supervisor:
         self._dispatch.give_up_waiting(now)
         self._dispatch.run()
         self._dispatch.stop_busy(now)
-        self._arm_tick()
 
     # The end
 

@@ -30,6 +30,9 @@ logger = logging.getLogger("sagemaker_inference.server")
 
 def main(argv: Sequence[str]) -> int:
     """Loads, tells the supervisor, serves. Ends with 1 when the model cannot be loaded."""
+    for descriptor in (channel.BOARD_DESCRIPTOR, channel.CHANNEL_DESCRIPTOR):
+        # For this process alone: whoever else held the channel would hide its end.
+        os.set_inheritable(descriptor, False)
     link = socket.socket(fileno=channel.CHANNEL_DESCRIPTOR)
     children.die_with_parent()
     _prepare_interpreter()
