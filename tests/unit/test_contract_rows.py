@@ -10,7 +10,15 @@ import pytest
 from tests.toolkits import rows
 
 # A page that loses its table would be held by nothing.
-PAGES = {"mpi", "mxnet-training", "pytorch-training", "tensorflow-training", "training"}
+PAGES = {
+    "mpi",
+    "mxnet-inference",
+    "mxnet-training",
+    "pytorch-inference",
+    "pytorch-training",
+    "tensorflow-training",
+    "training",
+}
 
 ROWS = rows.rows()
 

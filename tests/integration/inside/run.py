@@ -20,7 +20,7 @@ MARK = "check: "
 def main(path: str) -> None:
     sys.path.insert(0, str(Path(path).parent))
     # Imported under its name, so that classes in it can be pickled.
-    for name, check in vars(importlib.import_module(Path(path).stem)).items():
+    for name, check in list(vars(importlib.import_module(Path(path).stem)).items()):
         if not name.startswith("test_"):
             continue
         try:

@@ -10,9 +10,10 @@ import mxnet as mx
 import numpy
 from sagemaker_mxnet_serving_container import utils
 from sagemaker_mxnet_serving_container.default_inference_handler import DefaultModuleInferenceHandler
-from serving import Folder, environ, failing, logged
+from serving import Folder, Server, failing, logged
 
 SERVICE = "sagemaker_mxnet_serving_container.handler_service"
+MAIN = "sagemaker_mxnet_serving_container.serving:main"
 BATCH = "SAGEMAKER_DEFAULT_MODEL_FIRST_DIMENSION_SIZE"
 GLUON = """\
 import mxnet as mx
@@ -210,11 +211,20 @@ def test_missing_and_wrong_files_are_named() -> None:
 
 def test_device_is_the_cpu_without_gpus() -> None:
     assert utils.get_default_context() == mx.cpu()
-    with environ(SLIPWAY_DEVICE="cpu"):
-        assert utils.get_default_context({"gpu_id": 0}) == mx.cpu()
+    assert utils.get_default_context({"gpu_id": 1}) == mx.cpu()
 
 
 def test_the_log_says_what_was_loaded_and_where() -> None:
     with logged("sagemaker-inference") as lines:
         module().load(SERVICE, **{BATCH: "4"})
     assert any("model-symbol.json" in line and "on cpu(0), 4 row(s) a pass" in line for line in lines), lines
+
+
+def test_the_server_answers_and_ends_with_its_own_status() -> None:
+    with Server(module().base, MAIN, SAGEMAKER_MODEL_SERVER_WORKERS="1") as server:
+        server.wait_ready()
+        assert server.send("POST", "/invocations", "[[1, 2, 3]]").json == [[6.0, 6.0]]
+    assert server.process.returncode == 0
+    with Server(Folder().base, MAIN) as server:
+        assert server.process.wait(120) != 0
+        assert "lacks model-symbol.json" in server.output.strip().splitlines()[-1], server.output

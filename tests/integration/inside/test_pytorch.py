@@ -403,7 +403,7 @@ LARGE_BYTES = (2 * 2048 * 2048 + 2 * 1024 * 2048) * 4
 
 
 def pages(path: Path, field: str) -> int:
-    """Bytes of a file that this process has mapped; field: Rss is what is in memory, Anonymous what of that is its own."""
+    """Bytes of a file that are mapped here; field: Rss is what is in memory, Anonymous what of that is our own."""
     mappings = Path("/proc/self/smaps").read_text().split("VmFlags")
     sizes = [re.findall(rf"{field}: +(\d+) kB", mapping) for mapping in mappings if str(path) in mapping]
     return sum(int(size) for found in sizes for size in found) * 1024

@@ -43,7 +43,9 @@ def test_several_files_are_listed(folder):
 
 
 def test_none_lists_what_is_there(folder):
-    with pytest.raises(ValueError, match=r"only: code/, readme\.md\. Expected: model\.pt, or .* or a model_fn in code/"):
+    with pytest.raises(
+        ValueError, match=r"only: code/, readme\.md\. Expected: model\.pt, or .* or a model_fn in code/"
+    ):
         models.find(folder("code/inference.py", "readme.md"))
 
 

@@ -11,21 +11,19 @@ from sagemaker_inference.utils import parse_accept
 
 __all__ = ["get_default_context", "parse_accept", "read_data_shapes"]
 
-#: ``cpu`` keeps a model off the GPUs.
-DEVICE_ENV = "SLIPWAY_DEVICE"
+#: CUDA's own: empty or -1 keeps a model off the GPUs.
+VISIBLE_ENV = "CUDA_VISIBLE_DEVICES"
 
 
 def get_default_context(properties: Mapping[str, Any] | None = None) -> Any:
     """The mx.Context of this worker: the GPU that the server gave it, else the first, else the CPU.
 
-    properties: ``context.system_properties``, with their ``gpu_id``. Raises ValueError for a device that is none.
+    properties: ``context.system_properties``; their ``gpu_id`` wraps around where there are fewer GPUs.
     """
     import mxnet as mx
 
-    wanted = os.environ.get(DEVICE_ENV, "auto").lower()
-    if wanted not in ("auto", "cpu"):
-        raise ValueError(f"{DEVICE_ENV}={wanted}: use auto or cpu.")
-    count = mx.context.num_gpus() if wanted == "auto" else 0
+    hidden = os.environ.get(VISIBLE_ENV, "all") in ("", "-1")
+    count = 0 if hidden else mx.context.num_gpus()
     if not count:
         return mx.cpu()
     number = (properties or {}).get("gpu_id")

@@ -12,6 +12,8 @@ from sagemaker_inference.logging import get_logger
 logger = get_logger()
 
 ACCELERATOR_ENV = "SAGEMAKER_INFERENCE_ACCELERATOR_PRESENT"
+#: CUDA's own: empty or -1 keeps a model off the GPUs.
+VISIBLE_ENV = "CUDA_VISIBLE_DEVICES"
 
 
 def of_worker(properties: Mapping[str, Any]) -> Any:
@@ -28,6 +30,8 @@ def of_worker(properties: Mapping[str, Any]) -> Any:
             ACCELERATOR_ENV,
         )
         return torch.device("cpu")
+    if os.environ.get(VISIBLE_ENV, "all") in ("", "-1"):
+        return torch.device("cpu")
     if not torch.cuda.is_available():
         _explain_unused_gpus(torch)
         return torch.device("cpu")
@@ -41,7 +45,7 @@ def of_worker(properties: Mapping[str, Any]) -> Any:
 def _explain_unused_gpus(torch: Any) -> None:
     """A model that silently runs on the CPU of a GPU instance is found out from the bill."""
     gpus = glob.glob("/dev/nvidia[0-9]*")
-    if not gpus or os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1"):
+    if not gpus:
         return
     if torch.version.cuda is None:
         reason = f"PyTorch {torch.__version__} is a build for CPUs: choose the GPU image"
