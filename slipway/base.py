@@ -15,7 +15,8 @@ from slipway.files import canonical_json, sha256_bytes
 
 BOOTSTRAP = "bootstrap"
 EPOCH = 1700000000  # newer file times are set back to this one; any fixed second does
-INCLUDE = ("ca-certificates", "python3", "python3-venv")
+# usr-is-merged: apt would take usrmerge, which converts old systems and brings all of Perl along for that.
+INCLUDE = ("ca-certificates", "python3", "python3-venv", "usr-is-merged")
 SNAPSHOTS = "http://snapshot.debian.org/archive"
 HOST_APT = "/etc/apt/apt.conf.d/98slipway-host"  # inside the root filesystem, only while it is made
 # What the host tells apt about the way to the archive: proxies, certificates, retries, a mirror with old dates.
@@ -80,6 +81,7 @@ class Recipe:
         return [
             *("mmdebstrap", "--variant=minbase", f"--architectures={self.architecture}", "--format=tar"),
             f"--include={','.join(self.include)}",
+            "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
             "--keyring=/usr/share/keyrings/debian-archive-keyring.gpg",
             "--aptopt=Acquire::Languages none",
             "--dpkgopt=path-exclude=/usr/share/man/*",

@@ -91,7 +91,7 @@ def build(
 
     with locked(_made(folder.parent) / f"{key}.lock", lambda: console.note(_WAITING)):
         _lay_out(folder, rendered, plan, sources, settings, console)
-        with _host_inputs(plan, sources, settings) as variables:
+        with _host_inputs(plan, settings) as variables:
             try:
                 baked = bake.bake(folder, variables, keep, stages=targets, builder=builder, no_cache=no_cache)
             except SlipwayError as error:
@@ -154,7 +154,7 @@ def _toolkit_wheel(name: str, sources: Sources, settings: Settings) -> Path:
 
 
 @contextlib.contextmanager
-def _host_inputs(plan: Plan, sources: Sources, settings: Settings) -> Iterator[dict[str, str]]:
+def _host_inputs(plan: Plan, settings: Settings) -> Iterator[dict[str, str]]:
     """The bake variables that carry the host into the build: wheel folders, package settings, certificates.
 
     Settings live in a private folder that is gone afterwards: they may hold passwords.
@@ -171,21 +171,21 @@ def _host_inputs(plan: Plan, sources: Sources, settings: Settings) -> Iterator[d
             index = ""
             if stage.takes_wheels:
                 folder = settings.state / "wheels" / stage.name
-                wheels.stage([sources.locks[stage.lock]], pip, folder)
+                wheels.stage([stage.pins], pip, folder)
                 variables[render.wheels_variable(stage.name)] = str(folder)
-                index = _index(stage, sources, folder, settings)
+                index = _index(stage, folder, settings)
             path = private / f"{stage.name}.env"
             write_whole(path, host_settings(pip, settings.proxies(), index), mode=0o600)
             variables[render.host_variable(stage.name)] = str(path)
         yield variables
 
 
-def _index(stage: Stage, sources: Sources, folder: Path, settings: Settings) -> str:
+def _index(stage: Stage, folder: Path, settings: Settings) -> str:
     """The framework's own index, unless the host holds every wheel that only this index has (a local version)."""
     if not stage.wheel_index:
         return ""
     staged = {wheel.name.split("-")[0].lower().replace("_", "-") for wheel in folder.glob("*.whl")}
-    special = {pin.name for pin in wheels.pins(sources.locks[stage.lock]) if "+" in pin.version}
+    special = {pin.name for pin in wheels.pins(stage.pins) if "+" in pin.version}
     if special <= staged:
         return ""
     return settings.text("wheel-index") or stage.wheel_index

@@ -1,7 +1,8 @@
 """Hashed locks: each stack resolved with uv, once, for exactly the Python and platform of its images.
 
 A stack's lock has two kinds of part: `common`, which every image of the stack installs, and one for each scope, which
-holds only what that scope adds. The scope's part is resolved under the common one, so the two cannot contradict.
+holds only what that scope adds. The scope's part is resolved under the common one, so the two cannot contradict; the
+common part of a stack that stands on another one, under that one's.
 """
 
 from __future__ import annotations
@@ -41,14 +42,18 @@ class Part:
     python: str
     platform: str
     wheel_index: str = ""
-    under: str = ""  # the part whose pins bind this one
+    under: tuple[str, ...] = ()  # the parts whose pins bind this one
 
     def inputs(self, locks: Mapping[str, str]) -> str:
         """Hash of all that decides the lock; it stands in the lock's second line."""
-        # Of the part that it stands under only the pins count: a new hash of the same version changes nothing here.
-        bound = sorted((pin.name, pin.version) for pin in wheels.pins(locks.get(self.under, "")))
+        # Of the parts that it stands under only the pins count: a new hash of the same version changes nothing here.
+        bound = sorted((pin.name, pin.version) for pin in self.bound(locks))
         data = [sorted(self.requirements), self.python, self.platform, bound]
         return hashlib.sha256(json.dumps(data).encode()).hexdigest()[:32]
+
+    def bound(self, locks: Mapping[str, str]) -> tuple[wheels.Pin, ...]:
+        """The pins that are installed below it."""
+        return tuple(pin for name in self.under for pin in wheels.pins(locks.get(name, "")))
 
 
 @dataclass(frozen=True)
@@ -61,15 +66,22 @@ class Change:
 
 
 def parts(image: Image) -> tuple[Part, ...]:
-    """The lock parts of an image: its stack's common one, then its scope's own when it adds anything."""
+    """The lock parts of an image: its stacks' common ones, lowest first, then its scope's when it adds anything."""
     platform = f"{_MACHINE[image.architecture]}-manylinux_{_GLIBC[image.os]}"
-    common = f"{image.stack_id}/common"
-    asked = (*ALWAYS, *image.packages["common"])
-    found = [Part(common, asked, image.python, platform, image.wheel_index)]
+    found: list[Part] = []
+    for cell in image.ground:
+        asked = (*(() if found else ALWAYS), *cell.packages["common"])
+        below = tuple(part.name for part in found)
+        found.append(Part(common(cell), asked, cell.python, platform, cell.wheel_index, below))
     if image.packages[image.scope]:
-        own = image.packages[image.scope]
-        found.append(Part(f"{image.stack_id}/{image.scope}", own, image.python, platform, image.wheel_index, common))
+        own, below = image.packages[image.scope], tuple(part.name for part in found)
+        found.append(Part(f"{image.stack_id}/{image.scope}", own, image.python, platform, image.wheel_index, below))
     return tuple(found)
+
+
+def common(cell: Image) -> str:
+    """The name of the part that every image of a cell's stack installs."""
+    return f"{cell.stack_id}/common"
 
 
 def tools_part() -> Part:
@@ -103,7 +115,7 @@ def resolve(
         argv += ["--index-strategy", "unsafe-best-match"]  # pip's own: all indexes count alike
         if part.under:
             bound = Path(folder) / "bound.txt"
-            bound.write_text("".join(f"{pin.name}=={pin.version}\n" for pin in wheels.pins(locks[part.under])))
+            bound.write_text("".join(f"{pin.name}=={pin.version}\n" for pin in part.bound(locks)))
             argv += ["--constraint", bound]
         for path in pip.constraints:
             argv += ["--constraint", path]
@@ -114,7 +126,7 @@ def resolve(
                 f"{part.name} cannot be locked: {error.message}", fix="change the requirements, or the index settings"
             ) from None
         text = out.read_text()
-    held = {pin.name for pin in wheels.pins(locks.get(part.under, ""))}
+    held = {pin.name for pin in part.bound(locks)}
     return _HEADER + f"# inputs: {part.inputs(locks)}\n" + _without(text, held)
 
 
@@ -162,7 +174,7 @@ def _wheel_index(part: Part, locks: Mapping[str, str], pip: PipSettings, setting
     """The framework's own index, unless a wheel folder of the host already holds the build that the stack pins."""
     asked = [match for match in (re.fullmatch(r"([\w.-]+)==(\S+)", line) for line in part.requirements) if match]
     pinned = [(match[1], match[2]) for match in asked]
-    pinned += [(pin.name, pin.version) for pin in wheels.pins(locks.get(part.under, ""))]
+    pinned += [(pin.name, pin.version) for pin in part.bound(locks)]
     tag = "cp" + part.python.replace(".", "")
     for name, version in pinned if part.wheel_index else ():
         for wheel in wheels.wheels_of(name, pip):
@@ -174,6 +186,5 @@ def _wheel_index(part: Part, locks: Mapping[str, str], pip: PipSettings, setting
 
 def _without(text: str, names: set[str]) -> str:
     """A lock's text without the entries of some distributions."""
-    entries = re.split(r"\n(?=[A-Za-z0-9])", text.strip())
-    kept = [entry for entry in entries if wheels.normal_name(entry.split("==")[0]) not in names]
+    kept = [entry for name, entry in wheels.entries(text) if name not in names]
     return "\n".join(kept) + "\n"

@@ -124,7 +124,7 @@ def _stage_files(stage: Stage, templates: Environment, sources: Sources) -> dict
     if stage.needs_host:
         files[f"{stage.name}/host.env"] = _default_host_settings(stage)
     if stage.lock:
-        files[f"{stage.name}/lock.txt"] = sources.locks[stage.lock]
+        files[f"{stage.name}/lock.txt"] = stage.pins
     if stage.toolkits:
         files[f"{stage.name}/wheels/.keep"] = ""
     return files
@@ -152,11 +152,13 @@ def _bake(plan: Plan, labels: Mapping[str, Mapping[str, str]]) -> dict[str, Any]
     return {
         "variable": variables,
         "group": {"default": {"targets": [target_name(image.id) for image in plan.images]}},
-        "target": {target_name(stage.name): _target(stage, labels) for stage in plan.stages},
+        "target": {target_name(stage.name): _target(stage, plan, labels) for stage in plan.stages},
     }
 
 
-def _target(stage: Stage, labels: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+# BuildKit may run a step on behalf of any target that stands on it, and then asks that target for the step's secrets:
+# each target can give those of every stage below it.
+def _target(stage: Stage, plan: Plan, labels: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     target: dict[str, Any] = {
         "context": stage.name,
         "platforms": [stage.platform],
@@ -167,9 +169,10 @@ def _target(stage: Stage, labels: Mapping[str, Mapping[str, str]]) -> dict[str, 
         contexts["wheels"] = f"${{{wheels_variable(stage.name)}}}"
     if contexts:
         target["contexts"] = contexts
-    if stage.needs_host:
+    asking = [below.name for below in plan.below(stage) if below.needs_host]
+    if asking:
         target["secret"] = [
-            f"id=host,src=${{{host_variable(stage.name)}}}",
+            *(f"id=host-{name},src=${{{host_variable(name)}}}" for name in asking),
             f"id=ca,src=${{{CA_VARIABLE}}}",
         ]
     if stage.image is not None:
@@ -217,7 +220,7 @@ def labels(
     machine = {"amd64": "x86", "arm64": "arm64"}[image.architecture]
     device = f"gpu.cu{image.cuda.replace('.', '')}" if image.cuda else image.processor
     facts = [
-        f"framework.{image.framework}.{_dashed(image.version)}",
+        f"framework.{image.ground[0].framework}.{_dashed(image.version)}",
         f"device.{device}",
         f"arch.{machine}",
         f"python.py{image.python.replace('.', '')}",
@@ -225,6 +228,8 @@ def labels(
         f"job.{image.scope}",
         "contributor.slipway",
     ]
+    if image.library:
+        facts.append(f"lib.{image.library}.{_dashed(image.library_version)}")
     if image.scope == "inference":
         facts += [f"inference-toolkit.{_dashed(toolkit.version)}" for toolkit in held if toolkit.folder == "inference"]
     found = {f"{dlc}.{fact}": "true" for fact in facts}
@@ -232,7 +237,7 @@ def labels(
     name, _, digest = base.reference.partition("@") if isinstance(base, Pulled) else (describe(base), "", "")
     opencontainers = {
         "title": image.id,
-        "description": f"{image.framework} {image.version} for SageMaker {image.scope} on {image.processor}",
+        "description": f"{image.framework} {image.release} for SageMaker {image.scope} on {image.processor}",
         "version": image.tag,
         "revision": revision,
         "created": created,

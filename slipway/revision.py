@@ -32,8 +32,9 @@ UNKNOWN = Revision("unknown", datetime.fromtimestamp(EPOCH, timezone.utc).isofor
 def of(image: Image, plan: Plan, project: Path) -> Revision:
     """The revision of an image's inputs: templates, locks, toolkits, and its own lines of the buildspec file."""
     paths = inputs(image, plan)
+    files = {cell.file for cell in image.ground}
     try:
-        dirty = bool(_git(project, "status", "--porcelain", "--", *paths, image.file).strip())
+        dirty = bool(_git(project, "status", "--porcelain", "--", *paths, *sorted(files)).strip())
         # The lines of a changed file are not those that its commits speak of.
         commits = {"HEAD"} if dirty else _commits(image, paths, project)
         commit, moment = _git(project, "log", "-1", "--no-walk=sorted", "--format=%H %cI", *commits).split()
@@ -59,8 +60,10 @@ def doubt(project: Path) -> str:
 def _commits(image: Image, paths: list[str], project: Path) -> set[str]:
     """The last commit of the files, and of each span of lines."""
     found = _git(project, "log", "-1", "--format=%H", "--", *paths).split()
-    for first, last in image.lines:
-        found += _git(project, "log", "-1", "--format=%H", "--no-patch", "-L", f"{first},{last}:{image.file}").split()
+    for cell in image.ground:
+        for first, last in cell.lines:
+            span = f"{first},{last}:{cell.file}"
+            found += _git(project, "log", "-1", "--format=%H", "--no-patch", "-L", span).split()
     return set(found)
 
 

@@ -28,12 +28,18 @@ class Pin:
 def pins(lock: str) -> tuple[Pin, ...]:
     """The pins of a hashed requirements file, names in their normal form (PEP 503)."""
     found = []
-    for entry in re.split(r"\n(?=[A-Za-z0-9])", "\n" + lock):
-        match = re.match(r"\s*([A-Za-z0-9._-]+)==([^\s\\;]+)", entry)
+    for name, entry in entries(lock):
+        match = re.match(r"[A-Za-z0-9._-]+==([^\s\\;]+)", entry)
         if match:
             hashes = frozenset(re.findall(r"--hash=sha256:([0-9a-f]{64})", entry))
-            found.append(Pin(normal_name(match[1]), match[2], hashes))
+            found.append(Pin(name, match[1], hashes))
     return tuple(found)
+
+
+def entries(lock: str) -> list[tuple[str, str]]:
+    """The entries of a lock in their order: a distribution's normal name, and the text that pins it."""
+    texts = (entry.rstrip() for entry in re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE))
+    return [(normal_name(entry.split("==")[0]), entry) for entry in texts if re.match(r"[A-Za-z0-9]", entry)]
 
 
 def normal_name(name: str) -> str:

@@ -19,17 +19,22 @@ class Image:
 
     framework: str
     stack: str
-    version: str
+    version: str  # of the framework; where the stack stands on another one, of that one's
     scope: str
     processor: str
     python: str
     os: str
+    family: str = ""  # a name that frameworks share
+    library: str = ""  # whose version the tag names beside the framework's
+    library_version: str = ""
+    below: Image | None = None  # the cell of the stack that this one's stands on
     architecture: str = "amd64"
     cuda: str = ""
     packages: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # "common" (the processor's in it), scope's own
-    leave_out: tuple[str, ...] = ()  # below site-packages, removed where they would enter
+    layers: tuple[tuple[str, ...], ...] = ()  # patterns of packages with a layer of their own, lowest first
+    leave_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # paths below site-packages, by package
     system_packages: tuple[str, ...] = ()  # Debian's, beside those of the base
     toolkits: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -41,15 +46,25 @@ class Image:
     file: str = ""
     lines: tuple[tuple[int, int], ...] = ()  # of `file`: those that decide this image
 
+    @property
+    def release(self) -> str:
+        """What the names call its version: `2.13.0`, `2.13.0-transformers5.24.0`."""
+        return f"{self.version}-{self.library}{self.library_version}" if self.library else self.version
+
+    @property
+    def ground(self) -> tuple[Image, ...]:
+        """Cells whose stacks' packages it holds: those that it stands on, lowest first, and itself."""
+        return (*(self.below.ground if self.below else ()), self)
+
     @cached_property
     def id(self) -> str:
         return naming.image_id(
-            self.framework, self.scope, self.version, self.processor, self.python, self.cuda, self.architecture
+            self.framework, self.scope, self.release, self.processor, self.python, self.cuda, self.architecture
         )
 
     @cached_property
     def stack_id(self) -> str:
-        return naming.stack_id(self.framework, self.version, self.processor, self.python, self.cuda, self.architecture)
+        return naming.stack_id(self.framework, self.release, self.processor, self.python, self.cuda, self.architecture)
 
     @property
     def repository(self) -> str:
@@ -57,7 +72,7 @@ class Image:
 
     @cached_property
     def tag(self) -> str:
-        return naming.tag(self.version, self.processor, self.python, self.cuda, self.os, self.architecture)
+        return naming.tag(self.release, self.processor, self.python, self.cuda, self.os, self.architecture)
 
     @property
     def reference(self) -> str:

@@ -3,6 +3,7 @@
     ID          <framework>-<scope>-<version>-<processor>-<py>[-<cuda>][-arm64]    pytorch-training-2.13.0-cpu-py311
     repository  <framework>-<scope>                                                pytorch-training
     tag         <version>-<processor>-<py>[-<cuda>]-<os>[-arm64]                   2.13.0-cpu-py311-debian12
+    A stack on another one's: <version>-<library><version> in place of the version   2.13.0-transformers5.24.0
     built       <tag>-dev        moves with every build
     released    <tag>-v<N>       never moves
 

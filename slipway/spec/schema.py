@@ -34,6 +34,13 @@ def _requirement(text: str) -> str:
     return text.strip()
 
 
+def _library(text: str) -> str:
+    name, _, version = text.partition("==")
+    if not re.fullmatch(r"[a-z][a-z-]*", name) or not _VERSION.fullmatch(version):
+        raise ValueError(f"{text!r} is not a package with its version | write it as transformers==5.24.0")
+    return text
+
+
 def _not_a_number(value: Any) -> Any:
     """YAML reads 2.10 as the number 2.1: a version that lost its quotes must not pass as another one."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -60,12 +67,15 @@ def _date(value: Any) -> Any:
 Version = Annotated[str, BeforeValidator(_not_a_number), AfterValidator(_version)]
 Minor = Annotated[str, BeforeValidator(_not_a_number), AfterValidator(_minor)]
 Requirement = Annotated[str, AfterValidator(_requirement)]
+Library = Annotated[str, AfterValidator(_library)]
 Address = Annotated[str, AfterValidator(_address)]
 Date = Annotated[date, BeforeValidator(_date)]
 Megabytes = Annotated[int, Field(gt=0, strict=True)]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 SitePath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*][A-Za-z0-9_.*-]*(/[A-Za-z0-9_*][A-Za-z0-9_.*-]*)*$")]
+Pattern = Annotated[str, Field(pattern=r"^[a-z0-9*]+(-[a-z0-9*]+)*$")]
+Distribution = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 PlainText = Annotated[str, Field(pattern=r'^[^"$`\\\n]*$')]  # stands between double quotes in a Dockerfile
 DebianName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
@@ -103,20 +113,39 @@ class SystemPackagesPart(_Part):
     inference: list[DebianName] = []
 
 
-class StackPart(_Part):
-    """One pinned set of framework and libraries."""
+class GroundPart(_Part):
+    """The stack of another framework that a stack stands on: its packages, system and processors are that one's."""
 
-    version: Version
-    os: OS
-    python: list[Minor] = Field(min_length=1)
-    processors: dict[Processor, ProcessorPart] = Field(min_length=1)
+    framework: Name
+    stack: Key
+
+
+class StackPart(_Part):
+    """One pinned set of framework and libraries.
+
+    With `stands-on` it adds to another framework's stack and repeats none of it: version, os and processors are not
+    given then, `python` only to name fewer.
+    """
+
+    stands_on: GroundPart | None = Field(default=None, alias="stands-on")
+    library: Library | None = Field(
+        default=None, description="the package whose version the tag names beside the framework's, and that version"
+    )
+    version: Version | None = None
+    os: OS | None = None
+    python: list[Minor] | None = Field(default=None, min_length=1)
+    processors: dict[Processor, ProcessorPart] | None = Field(default=None, min_length=1)
     scopes: list[Scope] = Field(min_length=1)
-    packages: PackagesPart = PackagesPart()
-    system_packages: SystemPackagesPart = Field(default=SystemPackagesPart(), alias="system-packages")
-    leave_out: list[SitePath] = Field(
+    packages: PackagesPart
+    layers: list[list[Pattern]] = Field(
         default=[],
+        description="packages that get a layer of their own below the rest of their stack's; * stands for any letters",
+    )
+    system_packages: SystemPackagesPart = Field(default=SystemPackagesPart(), alias="system-packages")
+    leave_out: dict[Distribution, list[SitePath]] = Field(
+        default={},
         alias="leave-out",
-        description="paths below site-packages that no image needs; * stands for any name",
+        description="paths below site-packages that no image needs, by their package; * stands for any name",
     )
     ceiling_mb: dict[Scope, Megabytes] = Field(
         default={}, alias="ceiling-mb", description="MB (10^6 bytes), uncompressed"
@@ -127,6 +156,7 @@ class StackPart(_Part):
 class ExcludedPart(_Part):
     """Cells that are declared but not built: every cell that fits all the given axes, and why."""
 
+    stack: Key | None = None
     version: Version | None = None
     scope: Scope | None = None
     processor: Processor | None = None
@@ -153,6 +183,7 @@ class BuildspecFile(_Part):
     """One file of buildspec/: everything about one framework."""
 
     framework: Name
+    family: Name | None = Field(default=None, description="a name that means this framework and others together")
     wheel_index: dict[Processor, Address] = Field(default={}, alias="wheel-index")
     toolkits: ToolkitsPart = ToolkitsPart()
     environment: EnvironmentPart = EnvironmentPart()

@@ -68,12 +68,12 @@ def _by_id(matrix: Matrix, wanted: str, excluded: bool) -> Image:
 
 
 def _fits(image: Image, selector: Selector) -> bool:
-    if selector.framework and image.framework != selector.framework:
+    if selector.framework and selector.framework not in (image.framework, image.family):
         return False
     if selector.scope and image.scope != selector.scope:
         return False
     if selector.version:
-        if selector.version not in (image.version, image.stack):
+        if selector.version not in _versions(image):
             return False
     elif not image.newest:
         return False
@@ -84,14 +84,19 @@ def _fits(image: Image, selector: Selector) -> bool:
     return not selector.python or selector.python in _python_forms(image.python)
 
 
+def _versions(image: Image) -> set[str]:
+    """What --version may call it: the framework's, the library's and the whole version, and the stack's name."""
+    return {image.version, image.library_version, image.release, image.stack} - {""}
+
+
 def _python_forms(python: str) -> tuple[str, str]:
     return python, "py" + python.replace(".", "")
 
 
 def _refuse_unknown(matrix: Matrix, selector: Selector) -> None:
     known = {
-        "framework": {image.framework for image in matrix.images},
-        "version": {name for image in matrix.images for name in (image.version, image.stack)},
+        "framework": {name for image in matrix.images for name in (image.framework, image.family) if name},
+        "version": {name for image in matrix.images for name in _versions(image)},
         "scope": {image.scope for image in matrix.images},
         "processor": {image.processor for image in matrix.images},
         "python": {form for image in matrix.images for form in _python_forms(image.python)},

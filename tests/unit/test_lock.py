@@ -42,7 +42,7 @@ def test_an_image_has_a_common_part_and_its_scopes_own(project: Path) -> None:
         "x86_64-manylinux_2_36",
         "https://wheels.example/cpu",
     )
-    assert own == replace(common, name="small-1.2.0-cpu-py311/training", requirements=("boto3",), under=common.name)
+    assert own == replace(common, name="small-1.2.0-cpu-py311/training", requirements=("boto3",), under=(common.name,))
     assert len(lock.parts(image_of(project, "small-training-1.1.0-cpu-py311"))) == 1
 
 
@@ -55,13 +55,13 @@ def test_the_inputs_of_a_lock_follow_all_that_decides_it() -> None:
         replace(PART, requirements=("one", "two", "three")),
         replace(PART, python="3.12"),
         replace(PART, platform="aarch64-manylinux_2_36"),
-        replace(PART, under="base"),
+        replace(PART, under=("base",)),
     ]
     assert len({same, *(part.inputs(locks) for part in others)}) == 5
 
 
 def test_a_part_is_bound_by_the_versions_below_it_alone() -> None:
-    part = replace(PART, under="base")
+    part = replace(PART, under=("base",))
     bound = part.inputs({"base": f"a==1 \\\n    --hash=sha256:{'0' * 64}\n"})
     assert part.inputs({"base": f"# words\na==1 \\\n    --hash=sha256:{'1' * 64}\n"}) == bound
     assert part.inputs({"base": "a==2\n"}) != bound
@@ -98,7 +98,7 @@ def test_a_scope_adds_to_what_is_common_and_repeats_none_of_it(index: Index, opt
         index.add("Two_2", version)
     index.add("one", "1.0", "Two_2")
     common = replace(PART, requirements=("Two_2==1.0",))
-    own = replace(PART, name="s/training", requirements=("one",), under=common.name)
+    own = replace(PART, name="s/training", requirements=("one",), under=(common.name,))
     locks = {common.name: lock.resolve(common, {}, pip(index), options)}
     text = lock.resolve(own, locks, pip(index), options)
     assert pinned(locks[common.name]) == {"two-2": "1.0"}
@@ -167,7 +167,7 @@ def test_the_frameworks_own_index_is_asked_unless_the_host_holds_its_build(
     ]:
         (tmp_path / "w" / name).touch()
         assert bool(lock._wheel_index(part, {}, host, options)) is asked, name
-    above = replace(part, requirements=("boto3",), under="s/common")
+    above = replace(part, requirements=("boto3",), under=("s/common",))
     assert lock._wheel_index(above, {"s/common": "torch==2.0+cpu\n"}, host, options) == ""
     mirror = settings.read(project=options.project, environment={"SLIPWAY_WHEEL_INDEX": "https://mirror.example"})
     assert lock._wheel_index(part, {}, empty, mirror) == "https://mirror.example"

@@ -12,7 +12,7 @@ import yaml
 
 from slipway.errors import SpecError, UsageError
 from slipway.spec import load, naming
-from slipway.spec.load import _order
+from slipway.spec.cells import order
 from slipway.spec.model import Matrix
 from slipway.spec.schema import json_schema
 from slipway.spec.select import Selector, select
@@ -39,7 +39,7 @@ def refused(matrix: Matrix, **axes: object) -> str:
     return str(caught.value)
 
 
-def test_cells_stand_in_the_order_of_the_file(matrix: Matrix) -> None:
+def test_cells_stand_in_theorder_of_the_file(matrix: Matrix) -> None:
     assert [image.id for image in matrix.images] == [NEWEST, EXCLUDED, OLDER]
     assert [image.id for image in matrix.buildable] == [NEWEST, OLDER]
 
@@ -67,8 +67,8 @@ def test_the_newest_cpu_cell_is_the_default(matrix: Matrix) -> None:
     "rising",
     [("1.9.0", "1.10.0"), ("2.0.0rc1", "2.0.0"), ("2.0.0a1", "2.0.0"), ("1.9.9", "2.0.0rc1"), ("2.13", "2.13.1")],
 )
-def test_versions_are_ordered_as_numbers(rising: tuple[str, str]) -> None:
-    assert _order(rising[0]) < _order(rising[1])
+def test_versions_areordered_as_numbers(rising: tuple[str, str]) -> None:
+    assert order(rising[0]) < order(rising[1])
 
 
 @pytest.mark.parametrize(
