@@ -202,7 +202,10 @@ def test_bad_npz_is_a_400():
     good = npz(scipy.sparse.eye(3).tocsr())
     other = io.BytesIO()
     np.savez(other, a=np.arange(3))
-    for body in (b"", b"PK\x05\x06", lying.getvalue(), good[:-30], good[:50] + good[60:], other.getvalue()):
+    flags = good.index(b"PK\x01\x02") + 8
+    encrypted = good[:flags] + b"\x01" + good[flags + 1 :]
+    assert encrypted != good
+    for body in (encrypted, b"", b"PK\x05\x06", lying.getvalue(), good[:-30], good[:50] + good[60:], other.getvalue()):
         with pytest.raises(errors.UndecodableError, match="no sparse NPZ matrix"):
             decoder.decode(body, "application/x-npz")
 
