@@ -362,10 +362,9 @@ def test_stop_ends_pip(model, tmp_path):
     model.env["PIP_NO_BUILD_ISOLATION"] = "0"
     model.write("./package\n")
     process = model.start()
-    with open(fifo) as file:
-        file.read()
+    fifo.read_text()
     process.send_signal(signal.SIGTERM)
-    _, log = process.communicate(timeout=60)
+    process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     marks = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(model.folder) not in marks

@@ -12,21 +12,23 @@ HEAD_BYTES = 65536
 class Front(HttpToolsProtocol):
     """One client's connection."""
 
-    _head = 0
+    _in_head = True
+    _head_bytes = 0
 
     def data_received(self, data: bytes) -> None:
-        if self._head >= 0:
-            self._head += len(data)
         super().data_received(data)
-        if self._head > HEAD_BYTES and not self.transport.is_closing():
-            self._refuse(431, f"The request's head is larger than {HEAD_BYTES} bytes.")
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+                self._refuse(431, f"The request's head is larger than {HEAD_BYTES} bytes.")
 
     def on_message_begin(self) -> None:
-        self._head = 0
+        self._in_head = True
+        self._head_bytes = 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._head = -1
+        self._in_head = False
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
