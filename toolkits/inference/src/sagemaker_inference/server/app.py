@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from sagemaker_inference.server import board, replies, streams
+from sagemaker_inference.server import board, metrics, replies, streams
 from sagemaker_inference.server.batching import AsyncBatcher, Batcher, Ticket
 from sagemaker_inference.server.wire import Wire
 from sagemaker_inference.service import Headers, Reply, Request, Service
@@ -56,6 +56,7 @@ class App:
         self._wanted = first + board.WANTED
         self._running = first + board.RUNNING
         self._get = self._way()
+        self._recorder = metrics.Recorder(shared, worker) if settings.metrics_path else None
 
     def _way(self) -> Callable[[Request, Wire], Awaitable[Reply]] | None:
         """How a reply is got, where that is more than a call."""
@@ -89,10 +90,11 @@ class App:
         body = (await receive())["body"]
         request = Request(body, Headers(scope["headers"]), replies.request_id(), INVOCATIONS)
         words, times = self._words, self._times
+        started = time.monotonic()
         try:
             if self._get is None:
                 words[self._call_slot] = wire.slot
-                times[self._call_started] = time.monotonic()
+                times[self._call_started] = started
                 reply = self._handle(request)
             else:
                 reply = await self._get(request, wire)
@@ -102,6 +104,8 @@ class App:
                 await answer(wire, send, reply, content)
             else:
                 await streams.send_all(self, scope, send, wire, reply, request.id)
+            if self._recorder is not None:
+                self._recorder.answered(reply.status, time.monotonic() - started)
         except Exception:
             logger.exception("request %s: the server could not send the answer", request.id)
             fail(wire, request.id)

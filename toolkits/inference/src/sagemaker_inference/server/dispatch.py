@@ -39,6 +39,8 @@ class Dispatch:
         self._settings = settings
         self._free = deque(range(board.SLOTS))
         self._taking_back = False
+        self.refused = 0
+        """Requests for which there was no place."""
         self.waiting: deque[tuple[float, Client]] = deque()
 
     def busy(self) -> bool:
@@ -58,6 +60,7 @@ class Dispatch:
             self.waiting.append((time.monotonic(), client))
         if len(self.waiting) > self._settings.queue_size:
             _, newest = self.waiting.pop()
+            self.refused += 1
             message = f"{len(self.waiting)} requests wait already, and all workers are busy."
             self._clients.refuse(newest, replies.whole(503, message, close=True, kind="QueueFull"))
         self.run()

@@ -77,6 +77,7 @@ class Pool:
         self.environ: Mapping[str, str] = os.environ
         self.planned = plan.settings.workers or capacity.by_hardware(os.environ)
         self.was_ready = False
+        self.deaths = 0
         self._deaths: dict[int, int] = {}
         """By worker: in a row, without an answered request in between."""
         self._due: list[tuple[float, int]] = []
@@ -133,6 +134,7 @@ class Pool:
     def died(self, one: Worker, code: int) -> float | None:
         """Plans a restart: the seconds until then, or None when it died too often in a row."""
         self.workers.remove(one)
+        self.deaths += 1
         before = 0 if self._has_answered(one) else self._deaths.get(one.number, 0)
         deaths = self._deaths[one.number] = before + 1
         how = one.killed or children.how(code)

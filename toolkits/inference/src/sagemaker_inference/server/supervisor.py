@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from sagemaker_inference.server import board, channel, children, dispatch, exits, replies
+from sagemaker_inference.server import board, channel, children, dispatch, exits, metrics, replies
 from sagemaker_inference.server.clients import Client, Clients
 from sagemaker_inference.server.pool import Plan, Pool, State, Worker
 
@@ -53,12 +53,27 @@ class Supervisor:
         """Why the server ended, for the end of the log."""
 
     def _own_paths(self) -> dict[bytes, Callable[[], bytes]]:
-        return {b"/ping": self._ping}
+        own = {b"/ping": self._ping}
+        if self._settings.metrics_path:
+            own[self._settings.metrics_path.encode()] = self._metrics
+        return own
 
     def _ping(self) -> bytes:
         if self._pool.ready() and not self._draining:
             return replies.response(200, b"", replies.JSON)
         return replies.whole(503, self._not_ready(), kind="NotReady")
+
+    def _metrics(self) -> bytes:
+        pool = self._pool
+        gauges = metrics.Gauges(
+            ready=len(pool.ready()),
+            planned=pool.planned,
+            deaths=pool.deaths,
+            waiting=len(self._dispatch.waiting),
+            refused=self._dispatch.refused,
+            memory={one.number: metrics.resident(one.pid) for one in pool.workers},
+        )
+        return replies.response(200, metrics.render(self._board, pool.planned, gauges), metrics.CONTENT_TYPE)
 
     def _not_ready(self) -> str:
         if self._draining:

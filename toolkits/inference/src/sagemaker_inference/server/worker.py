@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from sagemaker_inference import service
 from sagemaker_inference.logging import configure_logger
-from sagemaker_inference.server import board, channel, children
+from sagemaker_inference.server import board, channel, children, metrics
 from sagemaker_inference.service import Place, Service
 from sagemaker_inference.settings import Settings
 
@@ -43,21 +43,24 @@ def main(argv: Sequence[str]) -> int:
         # Before the model, so that the first request does not wait for it.
         from sagemaker_inference.server.serving import Serving
 
-        loaded = _load(settings, place, handler_service)
+        shared = board.Board(channel.BOARD_DESCRIPTOR)
+        loaded = _load(settings, place, handler_service, shared)
     except BaseException as error:
         # SystemExit too: whatever ended the load, the supervisor decides what follows, and says it last.
         _report(link, error)
     # What is there now stays: the collector need not look at a framework's objects again and again.
     gc.collect()
     gc.freeze()
-    Serving(loaded, link, board.Board(channel.BOARD_DESCRIPTOR), place, settings).run()
+    Serving(loaded, link, shared, place, settings).run()
     return 0
 
 
-def _load(settings: Settings, place: Place, handler_service: str) -> Service:
+def _load(settings: Settings, place: Place, handler_service: str, shared: board.Board) -> Service:
     started = time.monotonic()
     loaded = service.load_service(settings, place, handler_service)
-    logger.info("worker %d: loaded in %.2f s", place.worker, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    metrics.Recorder(shared, place.worker).loaded(seconds)
+    logger.info("worker %d: loaded in %.2f s", place.worker, seconds)
     return loaded
 
 

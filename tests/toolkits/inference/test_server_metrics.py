@@ -1,0 +1,94 @@
+"""Metrics on an opt-in path, and the log as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+
+import pytest
+
+from . import serving
+
+
+@pytest.fixture
+def start(tmp_path):
+    servers = []
+
+    def started(code: str = serving.ECHO, **variables: str) -> serving.Server:
+        one = serving.make(tmp_path, code, **variables)
+        servers.append(one)
+        return one.start()
+
+    yield started
+    for one in servers:
+        one.close()
+
+
+def samples(text: str) -> dict[str, float]:
+    """Each line is a comment or a name with labels and a number."""
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("# "):
+            name, _, value = line.rpartition(" ")
+            assert re.fullmatch(r'[a-z_]+(\{[a-z]+="[^"]*"\})?', name), line
+            found[name] = float(value)
+    return found
+
+
+def test_metrics_add_up_over_workers_and_their_deaths(start):
+    code = """
+        from sagemaker_inference.errors import GenericInferenceToolkitError
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept):
+            if data == "bad":
+                raise GenericInferenceToolkitError(422, "no")
+            return data, accept
+    """
+    server = start(code, SLIPWAY_METRICS_PATH="/metrics", SAGEMAKER_MODEL_SERVER_WORKERS="2").ready()
+    serving.wait_for(lambda: server.log.count("ready after") == 2, server)
+    for _ in range(5):
+        assert server.post("1", Content_Type="text/csv").status == 200
+    assert server.post("bad", Content_Type="text/csv").status == 422
+    # A worker counts when it has answered.
+    serving.wait_for(lambda: b"slipway_request_seconds_count 6" in server.get("/metrics").body, server)
+    os.kill(server.workers()[0], signal.SIGKILL)
+    serving.wait_for(lambda: server.log.count("ready after") == 3, server)
+    answer = server.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = samples(answer.body.decode())
+    assert found['slipway_requests_total{code="2xx"}'] == 5
+    assert found['slipway_requests_total{code="4xx"}'] == 1
+    assert found["slipway_request_seconds_count"] == 6
+    assert found['slipway_request_seconds_bucket{le="+Inf"}'] == 6
+    assert 0 < found["slipway_request_seconds_sum"] < serving.BOUND
+    assert found["slipway_worker_deaths_total"] == 1
+    assert found["slipway_workers_ready"] == found["slipway_workers_planned"] == 2
+    assert found["slipway_queue_length"] == 0
+    assert found['slipway_model_load_seconds{worker="0"}'] > 0
+    assert found['slipway_worker_memory_bytes{worker="1"}'] > 1 << 20
+
+
+def test_without_the_setting_there_are_no_metrics(start):
+    assert start().ready().get("/metrics").status == 404
+
+
+def test_the_log_as_json_lines(start):
+    code = """
+        import logging
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept):
+            logging.getLogger("mine").warning("handling")
+            raise RuntimeError("wrong")
+    """
+    server = start(code, SLIPWAY_LOG_FORMAT="json").ready()
+    answer = server.post("1", X_Amzn_SageMaker_Inference_Id="client-1")
+    entries = [json.loads(line) for line in server.log.splitlines()]
+    mine = next(entry for entry in entries if entry["logger"] == "mine")
+    assert (mine["inference_id"], mine["request_id"]) == ("client-1", answer.error["request_id"])
+    failed = next(entry for entry in entries if "traceback" in entry)
+    assert "RuntimeError: wrong" in failed["traceback"]
+    assert not any("/ping" in entry["message"] for entry in entries)
