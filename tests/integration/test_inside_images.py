@@ -25,6 +25,10 @@ INSIDE = Path(__file__).with_name("inside")
 IMAGES = {
     "test_pytorch.py": ("pytorch-inference:2.13.0-cpu-py311-debian12-dev", ("pytorch-inference", "inference")),
     "test_mxnet.py": ("mxnet-inference:1.9.1-cpu-py311-debian12-dev", ("mxnet-inference", "inference")),
+    "test_tensorflow.py": (
+        "tensorflow-inference:2.21.0-cpu-py311-debian12-dev",
+        ("tensorflow-inference", "inference"),
+    ),
 }
 
 

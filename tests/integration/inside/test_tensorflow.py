@@ -215,7 +215,7 @@ def test_tables_are_filled_from_the_models_files() -> None:
 
 def test_the_models_own_errors_are_passed_on() -> None:
     served = folder("exported").load(SERVICE)
-    status, text = ask(served, {"instances": [[[[1.0, 2.0]] * 8] * 8]})
+    status, text = ask(served, {"instances": [[[[1.0]] * 8] * 9]})
     assert (status, "node" in text) == (400, True)
 
 
