@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 
-WORKERS = 256
+WORKERS = 1025
 SLOTS = 8192
 """Connections at the same time."""
 

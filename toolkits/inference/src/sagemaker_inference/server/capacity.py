@@ -38,7 +38,7 @@ def gpus(environ: Mapping[str, str], root: str = "/") -> int:
 
 def by_hardware(environ: Mapping[str, str]) -> int:
     """Workers by default, before anything is known of the model."""
-    return min(gpus(environ) or cpus(), board.WORKERS)
+    return min(gpus(environ) or cpus(), board.WORKERS - 1)
 
 
 def by_memory(wanted: int, first_worker: int) -> tuple[int, int]:

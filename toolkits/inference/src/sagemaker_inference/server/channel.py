@@ -18,12 +18,14 @@ CHANNEL_DESCRIPTOR = 4
 # To a worker.
 CONNECTION = b"C"  # slot; with the connection's descriptor
 DRAIN = b"D"
+FORK = b"W"  # number; with the new worker's channel
 # From a worker.
 READY = b"R"
 FAILED = b"F"  # traceback
 CLOSED = b"X"  # slot
 CALL_DONE = b"I"
 DRAINED = b"E"
+PROCESS = b"P"  # process id, of a worker that was forked
 
 FAILURE_BYTES = 60000
 
@@ -31,16 +33,18 @@ DUMP_SIGNAL = signal.SIGRTMIN + 11
 """Makes a worker write every thread's traceback, also of one that holds the interpreter's lock."""
 
 
-def arguments(place: Place, handler_service: str) -> list[str]:
-    """The command line of a worker, without the interpreter."""
-    return ["-m", "sagemaker_inference.server.worker", json.dumps(asdict(place)), handler_service]
+def arguments(place: Place, handler_service: str, template: bool = False) -> list[str]:
+    """The command line of a worker, without the interpreter; template: it is to be forked, not to serve."""
+    words = ["-m", "sagemaker_inference.server.worker", json.dumps(asdict(place)), handler_service]
+    return [*words, "template"] if template else words
 
 
-def with_slot(kind: bytes, slot: int) -> bytes:
-    return kind + slot.to_bytes(4, "little")
+def with_number(kind: bytes, number: int) -> bytes:
+    """A message that carries a slot, a worker's number or a process id."""
+    return kind + number.to_bytes(4, "little")
 
 
-def slot_of(message: bytes) -> int:
+def number_of(message: bytes) -> int:
     return int.from_bytes(message[1:5], "little")
 
 

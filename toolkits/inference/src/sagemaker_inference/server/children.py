@@ -47,12 +47,16 @@ def changed() -> Iterator[tuple[int, int]]:
 
 
 def signal_process(pid: int, signum: int) -> None:
+    if pid <= 0:
+        return
     with suppress(ProcessLookupError):
         os.kill(pid, signum)
 
 
 def kill_group(pid: int, signum: signal.Signals = signal.SIGKILL) -> None:
     """Signals a child and what it has started."""
+    if pid <= 0:
+        return  # 0 is our own group: a forked worker that has not told its number yet.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signum)
 

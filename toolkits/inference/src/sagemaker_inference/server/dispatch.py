@@ -83,7 +83,7 @@ class Dispatch:
             return False
         slot = self._free.popleft()
         self._board.set_slot(slot, board.PASSED, client.received, client.sent)
-        message = channel.with_slot(channel.CONNECTION, slot)
+        message = channel.with_number(channel.CONNECTION, slot)
         try:
             given = sockets.send_descriptor(one.channel, message, client.descriptor)
         except OSError:

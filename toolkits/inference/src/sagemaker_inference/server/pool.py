@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sagemaker_inference.server import board, capacity, channel, children
+from sagemaker_inference.server import board, capacity, channel, children, sockets
 from sagemaker_inference.server.clients import Client
 from sagemaker_inference.service import Place
 from sagemaker_inference.settings import Settings
@@ -19,19 +19,22 @@ from sagemaker_inference.settings import Settings
 _BACK_OFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds before the first restart in a row, the second, and so on."""
 
+_TEMPLATE = board.WORKERS - 1
+
 logger = logging.getLogger("sagemaker_inference.server")
 
 
 class State(enum.Enum):
     LOADING = 1
     READY = 2
-    DRAINING = 3
+    TEMPLATE = 3
+    """Loaded, to be forked; it serves nothing itself."""
     GONE = 4
 
 
 @dataclass(eq=False)
 class Worker:
-    """One worker process. number: its place on the board and among the GPUs."""
+    """One worker process. number: its place on the board and among the GPUs; pid: 0 until a forked one has told it."""
 
     number: int
     pid: int
@@ -80,6 +83,9 @@ class Pool:
         self.deaths = 0
         self._deaths: dict[int, int] = {}
         """By worker: in a row, without an answered request in between."""
+        self._template: Worker | None = None
+        self._wanted: list[int] = []
+        """Workers to be forked when the template is loaded."""
         self._due: list[tuple[float, int]] = []
         shared.words[board.PLANNED] = self.planned
 
@@ -94,30 +100,62 @@ class Pool:
 
     def start(self, number: int) -> None:
         """Starts a worker. Raises OSError."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if not self._plan.settings.preload:
+            self._spawn(number)
+        elif self._template is None:
+            self._wanted.append(number)
+            self._template = self._spawn(_TEMPLATE)
+        elif self._template.state is State.TEMPLATE:
+            self._fork(number, self._template)
+        else:
+            self._wanted.append(number)
+
+    def _spawn(self, number: int) -> Worker:
         plan = self._plan
+        template = number == _TEMPLATE
         gpus = capacity.gpus(self.environ)
         place = Place(
             model_dir=plan.model_dir,
             model_name=plan.model_name,
-            worker=number,
+            worker=0 if template else number,
             gpu_id=number % gpus if gpus else None,
             batch_size=plan.settings.batch_size,
         )
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._board.clear_worker(number)
         with theirs:
             pid = children.start(
                 self.interpreter,
-                channel.arguments(place, plan.handler_service),
+                channel.arguments(place, plan.handler_service, template),
                 {**self.environ, **capacity.variables(self.environ, self.planned)},
                 (self._board.descriptor, theirs.fileno()),
             )
-        started = Worker(number, pid, ours, time.monotonic())
-        self.workers.append(started)
-        self._watch(started)
-        logger.info("worker %d: loading, process %d", number, pid)
+        logger.info("worker %d: loading, process %d", place.worker, pid)
+        return self._add(number, pid, ours)
+
+    def _fork(self, number: int, template: Worker) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._board.clear_worker(number)
+        with theirs:
+            sockets.send_descriptor(template.channel, channel.with_number(channel.FORK, number), theirs.fileno())
+        self._add(number, 0, ours)
+
+    def _add(self, number: int, pid: int, link: socket.socket) -> Worker:
+        one = Worker(number, pid, link, time.monotonic())
+        self.workers.append(one)
+        self._watch(one)
+        return one
 
     def became_ready(self, one: Worker) -> None:
+        if one is self._template:
+            one.state = State.TEMPLATE
+            logger.info(
+                "the model is loaded after %.2f s, and is forked for each worker", time.monotonic() - one.started
+            )
+            wanted, self._wanted = self._wanted, []
+            for number in wanted:
+                self._fork(number, one)
+            return
         one.state = State.READY
         logger.info("worker %d: ready after %.2f s", one.number, time.monotonic() - one.started)
         if self.was_ready:
@@ -135,6 +173,11 @@ class Pool:
         """Plans a restart: the seconds until then, or None when it died too often in a row."""
         self.workers.remove(one)
         self.deaths += 1
+        numbers = [one.number]
+        if one is self._template:
+            # A new one is started with the next worker.
+            self._template = None
+            numbers, self._wanted = self._wanted, []
         before = 0 if self._has_answered(one) else self._deaths.get(one.number, 0)
         deaths = self._deaths[one.number] = before + 1
         how = one.killed or children.how(code)
@@ -145,7 +188,7 @@ class Pool:
             return None
         pause = _BACK_OFF[min(deaths, len(_BACK_OFF)) - 1]
         logger.error("worker %d died (%s); it is restarted in %g s", one.number, how, pause)
-        self._due.append((time.monotonic() + pause, one.number))
+        self._due += [(time.monotonic() + pause, number) for number in numbers]
         return pause
 
     def _has_answered(self, one: Worker) -> bool:
@@ -167,7 +210,7 @@ class Pool:
 
     def hopeless(self) -> bool:
         """Whether no worker is there or will be."""
-        return not self.workers and not self._due
+        return not self._due and all(one.state is State.TEMPLATE for one in self.workers)
 
     def stop_restarting(self) -> None:
         self._due.clear()

@@ -16,7 +16,7 @@ from sagemaker_inference.server import board, channel, sockets
 from sagemaker_inference.server.app import App
 from sagemaker_inference.server.protocol import KEEP_ALIVE_SECONDS, Connection
 from sagemaker_inference.server.wire import Wire
-from sagemaker_inference.service import Place, Service
+from sagemaker_inference.service import Service
 from sagemaker_inference.settings import Settings
 
 SWEEP_SECONDS = 5.0
@@ -28,7 +28,7 @@ class Serving:
     """Connections, a service, a loop."""
 
     def __init__(
-        self, service: Service, link: socket.socket, shared: board.Board, place: Place, settings: Settings
+        self, service: Service, link: socket.socket, shared: board.Board, worker: int, settings: Settings
     ) -> None:
         self._service = service
         self._link = link
@@ -39,7 +39,7 @@ class Serving:
         self._open: dict[int, Wire] = {}
         self._loop = uvloop.new_event_loop()
         self._config = uvicorn.Config(
-            App(service, settings, shared, place.worker, self._loop, self._call_done),
+            App(service, settings, shared, worker, self._loop, self._call_done),
             http=Connection,
             ws="none",
             lifespan="off",
@@ -69,14 +69,14 @@ class Serving:
             if message[:1] == channel.DRAIN:
                 self._drain()
             elif descriptor is not None:
-                self._adopt(channel.slot_of(message), descriptor)
+                self._adopt(channel.number_of(message), descriptor)
 
     def _adopt(self, slot: int, descriptor: int) -> None:
         connection = socket.socket(fileno=descriptor)
         if self._board.words[board.slot_cell(slot) + board.STATE] != board.PASSED:
             # Taken back before it was seen.
             connection.close()
-            self._tell(channel.with_slot(channel.CLOSED, slot))
+            self._tell(channel.with_number(channel.CLOSED, slot))
             return
         connection.setblocking(False)
         wire = Wire(self._loop, connection, self._board, slot, self._on_closed)
@@ -89,7 +89,7 @@ class Serving:
 
     def _on_closed(self, wire: Wire) -> None:
         self._open.pop(wire.slot, None)
-        self._tell(channel.with_slot(channel.CLOSED, wire.slot))
+        self._tell(channel.with_number(channel.CLOSED, wire.slot))
         if self._draining and not self._open:
             self._loop.call_soon(self._end_if_drained)
 

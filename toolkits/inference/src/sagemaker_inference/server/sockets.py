@@ -47,9 +47,10 @@ def send_descriptor(channel: socket.socket, message: bytes, descriptor: int) -> 
     return True
 
 
-def receive_descriptor(channel: socket.socket) -> tuple[bytes, int | None]:
+def receive_descriptor(channel: socket.socket, wait: bool = False) -> tuple[bytes, int | None]:
     """A message and the descriptor that came with it. Raises BlockingIOError; an empty message is the end."""
-    message, ancillary, _, _ = channel.recvmsg(65536, socket.CMSG_SPACE(4), socket.MSG_DONTWAIT)
+    flags = socket.MSG_CMSG_CLOEXEC if wait else socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
+    message, ancillary, _, _ = channel.recvmsg(65536, socket.CMSG_SPACE(4), flags)
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             return message, int(array.array("i", data[:4])[0])

@@ -231,14 +231,19 @@ class Supervisor:
             found = True
             kind = message[:1]
             if kind == channel.CLOSED:
-                self._dispatch.closed(one, channel.slot_of(message))
+                self._dispatch.closed(one, channel.number_of(message))
             elif kind == channel.READY:
                 self._on_ready(one)
+            elif kind == channel.PROCESS:
+                one.pid = channel.number_of(message)
             elif kind == channel.FAILED:
                 one.failure = message[1:].decode("utf-8", "replace")
         if not found:
             # Its end: the rest is told by its death.
             self._unregister(one.channel.fileno())
+            if not one.pid:
+                # Forked, and ended before it could tell its number.
+                self._bury(one, -signal.SIGKILL)
         self._dispatch.run()
 
     def _on_ready(self, one: Worker) -> None:
@@ -266,6 +271,9 @@ class Supervisor:
     def _on_death(self, one: Worker, code: int) -> None:
         self._on_messages(one)
         self._unregister(one.channel.fileno())
+        self._bury(one, code)
+
+    def _bury(self, one: Worker, code: int) -> None:
         # What it started is of no use without it.
         children.kill_group(one.pid)
         was_loading, one.state = one.state is State.LOADING, State.GONE
@@ -328,7 +336,7 @@ class Supervisor:
         for pid in self._setup:
             children.kill_group(pid)
         for one in self._pool.workers:
-            if one.state is State.LOADING:
+            if one.state is not State.READY:
                 children.kill_group(one.pid)
         if not self._pool.was_ready:
             self._end(0)

@@ -51,7 +51,11 @@ def main(argv: Sequence[str]) -> int:
     # What is there now stays: the collector need not look at a framework's objects again and again.
     gc.collect()
     gc.freeze()
-    Serving(loaded, link, shared, place, settings).run()
+    if argv[2:] == ["template"]:
+        from sagemaker_inference.server import template
+
+        template.stand(link, lambda own, number: Serving(loaded, own, shared, number, settings).run())
+    Serving(loaded, link, shared, place.worker, settings).run()
     return 0
 
 
