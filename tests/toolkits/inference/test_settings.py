@@ -66,18 +66,37 @@ def test_no_value_is_forgotten_here():
     assert fields - {"sources", "notes", "model_dir"} == set(READ)
 
 
+DEFAULTS = {
+    "base_dir": "/opt/ml",
+    "model_dir": "/opt/ml/model",
+    "program": "inference",
+    "bind_port": 8080,
+    "default_accept": "application/json",
+    "timeout_seconds": 60.0,
+    "max_request_bytes": 1024 * MIB,
+    "queue_size": 100,
+    "multi_model": False,
+    "log_level": logging.INFO,
+    "log_format": "text",
+    "batch": False,
+    "batch_size": 1,
+    "max_batch_delay_ms": 100.0,
+    "drain_seconds": 25.0,
+    "max_restarts": 5,
+    "preload": False,
+    "sessions_enabled": False,
+    "sessions_expiration": 1200,
+    "sessions_path": "/dev/shm",
+    "debug": False,
+}
+
+
 def test_defaults():
     settings = Settings.read({})
-    assert (settings.base_dir, settings.model_dir, settings.code_dir) == (
-        "/opt/ml",
-        "/opt/ml/model",
-        "/opt/ml/model/code",
-    )
-    assert (settings.program, settings.bind_port, settings.workers) == ("inference", 8080, None)
-    assert (settings.default_accept, settings.timeout_seconds, settings.queue_size) == ("application/json", 60.0, 100)
-    assert settings.max_request_bytes >= 100 * MIB
-    assert settings.startup_timeout_seconds is None
-    assert settings.drain_seconds < 30
+    for item in dataclasses.fields(Settings):
+        if item.name not in ("sources", "notes"):
+            assert getattr(settings, item.name) == DEFAULTS.get(item.name), item.name
+    assert settings.code_dir == "/opt/ml/model/code"
     assert settings.notes == ()
 
 
@@ -98,33 +117,55 @@ def test_empty_is_unset():
     assert Settings.read({"SAGEMAKER_PROGRAM": "", "SAGEMAKER_MODEL_SERVER_WORKERS": " "}) == Settings.read({})
 
 
+# variable -> (wrong texts, what would be right)
 WRONG = {
-    "SAGEMAKER_BIND_TO_PORT": ["0", "65536", "x", "80 80", "1_0", "٣"],
-    "SAGEMAKER_SAFE_PORT_RANGE": ["25000", "2-1", "0-5", "1-70000", "a-b"],
-    "SAGEMAKER_MODEL_SERVER_WORKERS": ["0", "-1", "1.5", "auto"],
-    "SAGEMAKER_MODEL_SERVER_TIMEOUT": ["0", "-3", "nan", "inf", "1m"],
-    "SAGEMAKER_MULTI_MODEL": ["maybe", "2"],
-    "SAGEMAKER_BATCH_STRATEGY": ["BOTH"],
-    "SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT": ["json", "a/b, c/d", "*/*"],
-    "SAGEMAKER_CONTAINER_LOG_LEVEL": ["loud", "-1"],
-    "SAGEMAKER_PROGRAM": ["../x.py", "/x.py", ".py"],
-    "SAGEMAKER_BASE_DIR": ["opt"],
-    "SLIPWAY_DRAIN_SECONDS": ["29"],
-    "SLIPWAY_METRICS_PATH": ["metrics", "/a b", "/", "/ping", "/models/x"],
-    "MMS_MAX_REQUEST_SIZE": ["6.5e6"],
+    "SAGEMAKER_BIND_TO_PORT": (["0", "65536", "x", "80 80", "1_0", "٣"], "a whole number from 1 to 65535"),
+    "SAGEMAKER_SAFE_PORT_RANGE": (
+        ["25000", "2-1", "0-5", "1-70000", "a-b"],
+        "LOW-HIGH with ports from 1 to 65535, for example 25000-25999",
+    ),
+    "SAGEMAKER_MODEL_SERVER_WORKERS": (["0", "-1", "1.5", "auto", "1025"], "a whole number from 1 to 1024"),
+    "SAGEMAKER_MODEL_SERVER_TIMEOUT": (["0", "-3", "nan", "inf", "1m"], "a number of seconds from 0.001 to 86400"),
+    "SAGEMAKER_MULTI_MODEL": (["maybe", "2"], "true or false"),
+    "SAGEMAKER_BATCH_STRATEGY": (["BOTH"], "MULTI_RECORD or SINGLE_RECORD"),
+    "SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT": (
+        ["json", "a/b, c/d", "*/*"],
+        "one media type, for example application/json",
+    ),
+    "SAGEMAKER_CONTAINER_LOG_LEVEL": (["loud", "-1", "101"], "a number such as 20, or a name such as INFO"),
+    "SAGEMAKER_PROGRAM": (
+        ["../x.py", "/x.py", ".py", "a/../b.py"],
+        "the name of a file inside the code folder, for example inference.py",
+    ),
+    "SAGEMAKER_BASE_DIR": (["opt"], "an absolute path"),
+    "SLIPWAY_DRAIN_SECONDS": (["29"], "a number of seconds from 0 to 28"),
+    "SLIPWAY_METRICS_PATH": (
+        ["metrics", "/a b", "/", "/ping", "/models/x"],
+        "a path such as /metrics, which is not one of the platform's",
+    ),
+    "MMS_MAX_REQUEST_SIZE": (["6.5e6"], "a whole number from 0 to 1125899906842624"),
+    "SLIPWAY_MAX_RESTARTS": (["1001"], "a whole number from 0 to 1000"),
+    "SAGEMAKER_MAX_CONCURRENT_TRANSFORMS": (["1025", "-1"], "a whole number from 0 to 1024"),
 }
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in WRONG.items() for text in texts])
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, (texts, _) in WRONG.items() for text in texts])
 def test_wrong_values_name_variable_value_and_fix(name, text):
     with pytest.raises(SettingsError) as caught:
         Settings.read({name: text})
-    assert str(caught.value).startswith(f"{name}={text}: use ")
+    assert str(caught.value) == f"{name}={text}: use {WRONG[name][1]}."
+
+
+@pytest.mark.parametrize(
+    ("texts", "value"), [(["1", "true", "TRUE", "yes", "on"], True), (["0", "false", "False", "no", "off"], False)]
+)
+def test_words_for_yes_and_no(texts, value):
+    assert [Settings.read({"SAGEMAKER_MULTI_MODEL": text}).multi_model for text in texts] == [value] * 5
 
 
 def test_all_wrong_values_at_once():
     with pytest.raises(SettingsError) as caught:
-        Settings.read({name: texts[0] for name, texts in WRONG.items()})
+        Settings.read({name: texts[0] for name, (texts, _) in WRONG.items()})
     assert {line.partition("=")[0] for line in str(caught.value).splitlines()} == set(WRONG)
 
 
