@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from sagemaker_inference import answers, content_types, errors, logging, negotia
 from sagemaker_inference.context import Context
 from sagemaker_inference.functions import Hook
 from sagemaker_inference.model import Model
-from sagemaker_inference.service import Place, Reply, Request, Service
+from sagemaker_inference.service import Message, Place, Reply, Request, Service
 from sagemaker_inference.settings import Settings
 
 _log = logging.get_logger(__name__)
@@ -71,6 +71,7 @@ class FunctionService(Service):
         self._trims = settings.batch and not model.whole and not model.output.users
         self.asynchronous = model.asynchronous
         self.batches = model.batches
+        self.converses = model.bidirectional is not None
 
     def handle(self, request: Request) -> Reply:
         return run(self._answer(request))
@@ -83,6 +84,11 @@ class FunctionService(Service):
 
     async def handle_many_async(self, requests: Sequence[Request]) -> list[Reply]:
         return await self._answer_many(requests)
+
+    def converse(self, messages: AsyncIterator[Message], request: Request) -> AsyncGenerator[Message, None]:
+        assert self._model.bidirectional
+        context = self._open(request).context
+        return self._model.bidirectional.call(messages, self._model.value, context)  # type: ignore[no-any-return]
 
     async def _answer(self, request: Request) -> Reply:
         model = self._model

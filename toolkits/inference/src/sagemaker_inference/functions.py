@@ -28,6 +28,8 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     # The same for a group of requests: lists of data, content types and accepts in, a list of as many out.
     "batch_predict_fn": ("data", "model"),
     "batch_transform_fn": ("model", "input_data", "content_type", "accept"),
+    # A conversation: an async iterator of the client's messages in, an async iterator of ours out.
+    "bidirectional_fn": ("messages", "model"),
 }
 
 _WHOLE = ("transform_fn", "batch_transform_fn")

@@ -43,10 +43,13 @@ class Model:
         self.transform, self.batch_transform = own("transform_fn"), own("batch_transform_fn")
         self.input, self.predict, self.output = (needed(name) for name in ("input_fn", "predict_fn", "output_fn"))
         self.batch_predict = own("batch_predict_fn")
+        self.bidirectional = own("bidirectional_fn")
+        if self.bidirectional and (self.bidirectional.awaitable or not self.bidirectional.asynchronous):
+            raise TypeError("bidirectional_fn must be an async generator: async def, with yield for each message.")
         self._names = tuple(found)
         # A model that can answer nothing must not become ready. Without a way to load one either, load() says more.
         loads = self.model.users or not _is_bare(handler, "default_model_fn")
-        answers = self.whole or self.batch_predict or self.predict.users
+        answers = self.whole or self.batch_predict or self.predict.users or self.bidirectional
         if loads and not answers and _is_bare(handler, "default_predict_fn"):
             handler.default_predict_fn(None, None)
 

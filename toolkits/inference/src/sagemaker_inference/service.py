@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from sagemaker_inference.settings import Settings
+
+
+Message = str | bytes
+"""One message of a bidirectional stream: of text, or binary."""
 
 
 class Headers(Mapping[str, str]):
@@ -86,6 +90,9 @@ class Service(ABC):
     batches = False
     """It answers a group faster than its requests one by one; else there is no point in waiting for a group."""
 
+    converses = False
+    """Has a function for bidirectional streams: ``converse``."""
+
     @abstractmethod
     def handle(self, request: Request) -> Reply:
         """Answers; a request's own failure is a Reply, never an exception."""
@@ -100,6 +107,10 @@ class Service(ABC):
     async def handle_many_async(self, requests: Sequence[Request]) -> list[Reply]:
         """The same for an asynchronous service."""
         return [await self.handle_async(request) for request in requests]
+
+    def converse(self, messages: AsyncIterator[Message], request: Request) -> AsyncGenerator[Message, None]:
+        """What to send in answer to a client's messages, as they come; request: has the headers of the connection."""
+        raise NotImplementedError
 
 
 def load_service(settings: Settings, place: Place, handler_service: str) -> Service:

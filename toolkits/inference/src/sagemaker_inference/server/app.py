@@ -75,7 +75,8 @@ class App:
         return self._in_batch
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "websocket":
+            await self._converse(scope, receive, send)
             return
         path = scope["path"]
         method = scope["method"]
@@ -85,6 +86,11 @@ class App:
             return
         reply, body = self._other(path, method)
         await answer(wire, send, reply, body)
+
+    async def _converse(self, scope: Any, receive: Any, send: Send) -> None:
+        from sagemaker_inference.server import conversations
+
+        await conversations.converse(self._service, scope, receive, send)
 
     async def _invoke(self, scope: Any, receive: Any, send: Send, wire: Wire) -> None:
         body = (await receive())["body"]

@@ -20,6 +20,7 @@ from sagemaker_inference.server.wire import BODY_BYTES, READ_BYTES, Wire
 
 HEAD_BYTES = 65536
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+BIDIRECTIONAL = b"/invocations-bidirectional-stream"
 KEEP_ALIVE_SECONDS = 75
 """Longer than clients keep idle connections, so that it is the client who closes, not a request that meets a close."""
 
@@ -44,6 +45,7 @@ class Connection(HttpToolsProtocol):
         self._parts: list[bytes] = []
         self._size = 0
         self._refused = False
+        self._upgrading = False
         self.draining = False
         self.streaming = False
         self.read_at = time.monotonic()
@@ -78,6 +80,13 @@ class Connection(HttpToolsProtocol):
         if self.receiving():
             self.read_at = time.monotonic()
 
+    def _should_upgrade_to_ws(self) -> bool:
+        # On any other path an upgrade is a request like others, and gets its 404.
+        return super()._should_upgrade_to_ws() and self.url.partition(b"?")[0] == BIDIRECTIONAL
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """The answer says it."""
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head = True
@@ -89,12 +98,13 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        self._upgrading = self.ws_protocol_class is not None and self.parser.should_upgrade() and self._should_upgrade()
         super().on_headers_complete()
-        if self.draining:
+        if self.draining and not self._upgrading:
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        if self.cycle.response_complete or self._refused:
+        if self._upgrading or self.cycle.response_complete or self._refused:
             return
         if not self._parts:
             self._wire.read_bytes = BODY_BYTES
@@ -105,6 +115,8 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._wire.read_bytes = READ_BYTES
+        if self._upgrading:
+            return
         cycle = self.cycle
         if cycle.response_complete or self._refused:
             return

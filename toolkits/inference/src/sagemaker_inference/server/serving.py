@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from email.utils import formatdate
+from typing import Any
 
 import uvicorn
 import uvloop
@@ -41,7 +42,8 @@ class Serving:
         self._config = uvicorn.Config(
             App(service, settings, shared, worker, self._loop, self._call_done),
             http=Connection,
-            ws="none",
+            ws=_websockets(service),
+            ws_ping_interval=None,  # the platform's side asks
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -126,3 +128,11 @@ class Serving:
             if protocol.receiving() and now - protocol.read_at > READ_SECONDS:
                 protocol.give_up()
         self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+
+def _websockets(service: Service) -> Any:
+    if not service.converses:
+        return "none"
+    from sagemaker_inference.server.conversations import Conversation
+
+    return Conversation
