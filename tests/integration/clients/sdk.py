@@ -115,6 +115,17 @@ class Client:
             finally:
                 for file in folder.rglob("docker-compose.yaml"):
                     process.run(["docker", "compose", "--file", file, "down", "--timeout", "0"], check=False)
+                _remove_containers(folder)
+
+
+def _remove_containers(folder: Path) -> None:
+    """Those of compose files below a folder that are gone: of endpoints the SDK keeps the containers, not the file."""
+    label = "com.docker.compose.project.config_files"
+    listed = process.run(["docker", "ps", "--all", "--format", f'{{{{.ID}}}} {{{{.Label "{label}"}}}}'], check=False)
+    for line in listed.stdout.splitlines():
+        identity, _, file = line.partition(" ")
+        if file.startswith(f"{folder}/"):
+            process.run(["docker", "rm", "--force", identity], check=False)
 
 
 @contextlib.contextmanager
