@@ -76,6 +76,16 @@ class Router(Server):
         return pid
 
 
+def running(pids: set[int]) -> list[int]:
+    """Those that still run. One that only waits to be asked for its exit code has given everything back."""
+    found = []
+    for pid in pids:
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                found.append(pid)
+    return found
+
+
 def path_of(name: str) -> str:
     return "/models/" + urllib.parse.quote(name, safe="")
 

@@ -65,7 +65,12 @@ class Model:
         """What a program prints that runs as the model's processes do."""
         environ = {**self.env, **overlay.environ(str(self.folder), self.env)}
         done = subprocess.run(
-            [overlay.python(str(self.folder)), "-c", text], env=environ, cwd="/", capture_output=True, text=True, timeout=60
+            [overlay.python(str(self.folder)), "-c", text],
+            env=environ,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
@@ -133,7 +138,14 @@ def test_satisfied_requirements_start_no_pip(model, index):
 
 @pytest.mark.parametrize(
     "line",
-    ["packaging<1", "lovely-numbers", "needs-lovely", "needs-lovely[more]", "-r absent.txt", "packaging @ file:///x.whl"],
+    [
+        "packaging<1",
+        "lovely-numbers",
+        "needs-lovely",
+        "needs-lovely[more]",
+        "-r absent.txt",
+        "packaging @ file:///x.whl",
+    ],
 )
 def test_what_is_lacking_is_named(model, line, tmp_path):
     """The version, the package, what a package that is there needs, what its extra needs."""
