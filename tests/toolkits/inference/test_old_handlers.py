@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 
 import pytest
@@ -423,4 +424,20 @@ def test_errors_keep_their_attributes():
     assert (error.message, error.phrase) == ("Invalid Request", "Invalid Request")
     assert errors.GenericInferenceToolkitError(400, "m").phrase == "m"
     assert isinstance(error, errors.BaseInferenceToolkitError)
-    assert isinstance(errors.UnsupportedFormatError("a/b"), Exception)
+    assert errors.UnsupportedFormatError("a/b").content_type == "a/b"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.BaseInferenceToolkitError(400, "m", "p"),
+        errors.GenericInferenceToolkitError(400, "m"),
+        errors.UnsupportedFormatError("a/b", ["c/d"]),
+        errors.NotAcceptableError("a/b"),
+        errors.UndecodableError("m"),
+    ],
+)
+def test_errors_pass_between_processes(error):
+    passed = pickle.loads(pickle.dumps(error))
+    assert type(passed) is type(error)
+    assert vars(passed) == vars(error) and str(passed) == str(error)

@@ -7,12 +7,15 @@ import io
 import json
 import logging as python_logging
 import threading
+import warnings
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sagemaker_inference import function_service, logging
 
-from .conftest import answer, request
+from .conftest import Base, answer, request, unchanged_interpreter
 
 ECHO = """
     def model_fn(model_dir): return None
@@ -201,6 +204,7 @@ FAILURES = [
     ("raise errors.GenericInferenceToolkitError(400)", 400, "Invalid Request", "GenericInferenceToolkitError"),
     ("raise PredictionException('too long', 413)", 413, "too long", "PredictionException"),
     ("raise PredictionException('oops')", 500, "oops", "PredictionException"),
+    ("raise PredictionException('oops', '413')", 413, "oops", "PredictionException"),
     ("raise errors.GenericInferenceToolkitError(99, 'x')", 500, "x", "GenericInferenceToolkitError"),
     (
         "raise errors.UnsupportedFormatError('a/b')",
@@ -713,6 +717,45 @@ def test_repeated_accept_headers_are_one_list(base):
     base.load()
     raw = [(b"accept", b"image/png"), (b"accept", b"text/csv")]
     assert answer(base.service.handle(Request(b"[1]", Headers(raw), "r"))).kind == "text/csv"
+
+
+SERVED = {}
+
+
+def numbers(tmp_path_factory):
+    """One service for all examples of a property."""
+    if not SERVED:
+        base = Base(tmp_path_factory.mktemp("numbers"))
+        base.model.mkdir()
+        base.code(NUMBERS)
+        with unchanged_interpreter():
+            SERVED["numbers"] = base.load()
+    return SERVED["numbers"]
+
+
+@given(
+    st.binary(max_size=50) | st.sampled_from([b"[1]", b"1,2"]),
+    st.lists(
+        st.tuples(
+            st.sampled_from([b"accept", b"content-type", b"x-amzn-sagemaker-inference-id"]),
+            st.binary(max_size=60)
+            | st.sampled_from([b"text/csv", b"*/*", b"application/json;charset=utf-16", b"text/*;q=0.1, a/b\r\nx: y"]),
+        ),
+        max_size=4,
+    ),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+def test_any_request_gets_a_clean_answer(tmp_path_factory, body, headers):
+    from sagemaker_inference.service import Headers, Request
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = numbers(tmp_path_factory).handle(Request(body, Headers(headers), "r"))
+    assert got.status in (200, 400, 406, 415, 500)
+    ((name, value),) = got.headers
+    assert name == b"content-type" and value and not set(value) & set(b"\r\n\0")
+    if got.status != 200:
+        assert json.loads(got.body)["error"]["code"] == got.status
 
 
 def test_an_asynchronous_service_must_be_awaited():

@@ -39,6 +39,8 @@ class UnsupportedFormatError(GenericInferenceToolkitError):
         self.content_type = content_type
         self.supported = tuple(supported)
         super().__init__(self.default_status, _unsupported(self.subject, content_type, self.supported))
+        # What it is made of again where it comes out of another process.
+        self.args = (content_type, self.supported)
 
     default_status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE.value
     subject = "Content type"
@@ -56,6 +58,7 @@ class UndecodableError(GenericInferenceToolkitError, ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(HTTPStatus.BAD_REQUEST.value, message)
+        self.args = (message,)
 
 
 def _unsupported(subject: str, content_type: str | None, supported: tuple[str, ...]) -> str:
