@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -128,7 +127,7 @@ def test_failed_load_says_why_and_leaves_nothing(router, case):
 def test_memory_that_is_not_enough_for_a_load_is_a_507(router):
     for name, code in {
         "host": f"{SERVES}def model_fn(model_dir):\n    raise MemoryError('no')",
-        "device": f"{SERVES}def model_fn(model_dir):\n    raise RuntimeError('CUDA out of memory. Tried to allocate 2 GiB')",
+        "device": f"{SERVES}def model_fn(model_dir):\n    raise RuntimeError('CUDA out of memory. Tried 2 GiB')",
     }.items():
         answer = router.load(name, router.write(name, code))
         assert (answer.status, answer.error["type"]) == (507, "OutOfMemory")
@@ -214,7 +213,7 @@ def test_requirements_that_cannot_be_installed_fail_the_load(router):
     assert answer.status == 500
     assert f"{folder}/code/requirements.txt cannot be installed" in answer.error["message"]
     assert "surely-not-a-package==1" in answer.error["message"]
-    os.unlink(f"{folder}/code/requirements.txt")
+    Path(folder, "code", "requirements.txt").unlink()
     assert router.load("needs").status == 200
     assert router.unload("needs").status == 200
 

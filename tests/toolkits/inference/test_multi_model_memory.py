@@ -197,6 +197,10 @@ def resident(pid):
     return int(re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
 
 
+def descriptors(pid):
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
 def churn(one, times):
     for number in range(times):
         name = f"m{number % 3}"
@@ -210,11 +214,11 @@ def test_two_hundred_loads_and_unloads_leave_nothing(tmp_path):
     one = routers.started(tmp_path)
     one.write("m")
     churn(one, 20)
-    before, files = resident(one.pid), len(os.listdir(f"/proc/{one.pid}/fd"))
+    before, files = resident(one.pid), descriptors(one.pid)
     churn(one, 180)
     gc.collect()
     assert resident(one.pid) - before < 2
-    assert len(os.listdir(f"/proc/{one.pid}/fd")) <= files
+    assert descriptors(one.pid) <= files
     assert (one.family(), one.folders()) == (set(), [])
     one.terminate()
     assert one.wait() == 0
