@@ -7,7 +7,6 @@ variable has no meaning here, a note says so.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -260,9 +259,16 @@ class _Reader:
             elif name.startswith(("MMS_", "TS_")):
                 self._notes.append(f"{name} is not used: it sets up a server that this container does not have.")
             elif name.startswith(("SAGEMAKER_", "SLIPWAY_")):
-                near = difflib.get_close_matches(name, _KNOWN, 1, 0.9)
+                near = _nearest(name)
                 if near:
-                    self._notes.append(f"{name} is not read here; {near[0]} is.")
+                    self._notes.append(f"{name} is not read here; {near} is.")
+
+
+def _nearest(name: str) -> str | None:
+    """The variable that a name is nearly."""
+    import difflib
+
+    return next(iter(difflib.get_close_matches(name, _KNOWN, 1, 0.9)), None)
 
 
 def _shown(value: object) -> str:
