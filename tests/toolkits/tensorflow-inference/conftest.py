@@ -1,4 +1,4 @@
-"""The toolkit and the base toolkit that it stands on, from this tree. TensorFlow is not here: tests/integration has it."""
+"""The toolkit and the base toolkit that it stands on, from this tree. tests/integration has TensorFlow."""
 
 from __future__ import annotations
 

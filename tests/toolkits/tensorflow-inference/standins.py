@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 import numpy as np
 from sagemaker_tensorflow_serving_container import native, wire
@@ -78,7 +78,7 @@ class Session:
     made: list[Session] = []  # noqa: RUF012 - one list for all
 
     def __init__(self, path: str, config: bytes = b"") -> None:
-        if os.path.getsize(os.path.join(path, "saved_model.pb")):
+        if (Path(path) / "saved_model.pb").stat().st_size:
             raise native.NativeError(3, "no SavedModel")
         self.path = path
         self.config = config
@@ -93,7 +93,7 @@ class Session:
     def run(self, feeds, fetches):
         self.runs += 1
         fed = {place: array for place, array, _ in feeds}
-        number = int(os.path.basename(self.path))
+        number = int(Path(self.path).name)
         made = {}
         if "x:0" in fed:
             x = fed["x:0"]

@@ -1,4 +1,4 @@
-"""``tensorflow_model_server`` beside the worker: its command line, its files, its life. A stand-in plays the program."""
+"""``tensorflow_model_server`` beside the worker: its command line, files and life. A stand-in plays the program."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ def test_keras_files_are_exported_for_the_model_server(folder, tmp_path, monkeyp
     (folder / "model" / "wide" / "2" / "saved_model.pb").touch()
     (folder / "model" / "wide" / "7").mkdir()
     (folder / "model" / "wide" / "7" / "any.keras").touch()
-    monkeypatch.setattr(keras, "_export", lambda path, target: os.mkdir(target))
+    monkeypatch.setattr(keras, "_export", lambda path, target: Path(target).mkdir())
     made = keras.exported(models.find(str(folder / "model")), str(tmp_path))
     assert [model.base for model in made] == [
         str(folder / "model" / "half"),
         str(tmp_path / "wide"),
         str(folder / "model" / "zero"),
     ]
-    assert sorted(os.listdir(tmp_path / "wide")) == ["2", "7"]
+    assert sorted(path.name for path in (tmp_path / "wide").iterdir()) == ["2", "7"]
     assert (tmp_path / "wide" / "2" / "saved_model.pb").exists()
 
 
@@ -199,7 +199,7 @@ class Container:
             "TMPDIR": str(base),
             **variables,
         }
-        with open(self.log, "w") as log:
+        with self.log.open("w") as log:
             command = [sys.executable, "-m", "sagemaker_inference.cli.serve"]
             self.process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.STDOUT)
 

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 import standins
-from sagemaker_tensorflow_serving_container import backend, engine, examples, models, signatures, wire
+from sagemaker_tensorflow_serving_container import backend, engine, examples, models, predictions, signatures, wire
 from sagemaker_tensorflow_serving_container.backend import Target
 from sagemaker_tensorflow_serving_container.documents import Document
 from sagemaker_tensorflow_serving_container.tensors import ValueFault
@@ -36,6 +36,13 @@ def test_signatures_are_read_from_the_graphs_description():
     assert both.inputs["n"] == signatures.Tensor("n:0", standins.INT64, (-1, 2))
     assert read["text"].inputs["text"].shape is None
     assert read["scalar"].outputs["mean"].shape == ()
+
+
+def test_variables_that_are_missing_are_noticed():
+    graph = standins.META_GRAPH + wire.message(2, wire.message(1, b"VarHandleOp"))
+    assert not signatures.needs_variables(graph)
+    assert signatures.needs_variables(graph + wire.message(3, b"save/restore_all"))
+    assert not signatures.needs_variables(standins.META_GRAPH + wire.message(3, b"save/restore_all"))
 
 
 @pytest.mark.parametrize("content", [b"\x2a\x05ab", b"\x2b", b"\x2a"])
@@ -208,3 +215,12 @@ def test_the_session_is_set_up_by_a_configuration():
     gpu = wire.message(6, wire.fixed64(1, struct.pack("<d", 0.4)))
     assert engine.config(3, 2, 0.4) == wire.number(2, 3) + wire.number(5, 2) + gpu
     assert engine.config(0, 0, None) == wire.message(6, wire.number(4, 1))
+
+
+def test_only_a_rank_of_three_or_more_is_held():
+    predictions._check_rank("x", (1, 3), (-1,))
+    predictions._check_rank("x", (1, 5), (-1, 1))
+    predictions._check_rank("x", (1, 9, 9, 3), (-1, 8, 8, 3))
+    predictions._check_rank("x", (1,), None)
+    with pytest.raises(ValueFault, match=r"has shape \[8, 3\]; the model takes \[any, 8, 3\]"):
+        predictions._check_rank("x", (8, 3), (-1, 8, 3))

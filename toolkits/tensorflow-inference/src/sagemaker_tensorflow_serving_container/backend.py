@@ -50,7 +50,7 @@ class Backend(Protocol):
     """A port of this machine on which TensorFlow Serving's paths are answered; None where nobody asked for one."""
 
     def post(self, target: Target, document: Document) -> Answer:
-        """TensorFlow Serving's answer. Raises OutOfMemory, or OSError for a model server that does not answer."""
+        """TensorFlow Serving's answer. Raises OutOfMemory, or the OSError of a model server that does not answer."""
 
     def close(self) -> None: ...
 

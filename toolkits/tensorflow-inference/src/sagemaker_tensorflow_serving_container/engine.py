@@ -6,6 +6,7 @@ Rules tf-rest-*, tf-model-*.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import struct
 import time
@@ -39,6 +40,11 @@ class LoadedModel:
     def __init__(self, version: Version, config: bytes, shared: bool) -> None:
         with keras.saved_model(version, shared) as path:
             self._session = native.Session(path, config)
+            complete = os.path.isdir(os.path.join(path, "variables"))
+        if not complete and signatures.needs_variables(self._session.meta_graph):
+            # TensorFlow calls this loaded, and fails every request.
+            self.close()
+            raise ModelError(f"{version.path} cannot be loaded: its folder variables/ is missing.")
         self.signatures = signatures.read(self._session.meta_graph)
         self._places: dict[str, tuple[dict[str, native.Output], dict[str, native.Output]]] = {}
 

@@ -34,7 +34,7 @@ def service(settings: BaseSettings, place: Place) -> TensorFlowService:
     # Before the models: the module may bring operations or Keras classes that they need.
     module, found = modules.load(universal.settings(settings, own, place.model_dir), place.model_dir)
     code = user_code.find(module)
-    logger.info("%s %s", found.file or "There is no user module.", code.describe() if code else "")
+    logger.info("%s: %s" if code else "%s%s", *((found.file, code.describe()) if code else ("no user module", "")))
     served = models.find(place.model_dir)
     default = models.default(served, own.default_model)
     from sagemaker_tensorflow_serving_container import model_server
@@ -55,12 +55,15 @@ def _inside(
 ) -> TensorFlowService:
     from sagemaker_tensorflow_serving_container.engine import Engine, config
     from sagemaker_tensorflow_serving_container.local import Local
-    from sagemaker_tensorflow_serving_container.loopback import Loopback
 
     threads = own.intra_op or int(os.environ.get(_THREADS) or 0)
     engine = Engine(served, config(threads, own.inter_op, _gpu_share(own)), shared=not settings.multi_model)
-    # Only user code can post to it.
-    loopback = Loopback(engine, _loopback_port(settings, place)) if code else None
+    loopback = None
+    if code:
+        # Nobody else could post to it.
+        from sagemaker_tensorflow_serving_container.loopback import Loopback
+
+        loopback = Loopback(engine, _loopback_port(settings, place))
     return TensorFlowService(Local(engine, loopback), default.name, code, settings, engine)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sagemaker_tensorflow_serving_container.backend import Answer, Target
 from sagemaker_tensorflow_serving_container.documents import Document
 from sagemaker_tensorflow_serving_container.engine import Engine
-from sagemaker_tensorflow_serving_container.loopback import Loopback
+
+if TYPE_CHECKING:
+    from sagemaker_tensorflow_serving_container.loopback import Loopback
 
 
 class Local:

@@ -132,8 +132,11 @@ class ModelServer:
             threading.Thread(target=self._watch, name=PROGRAM, daemon=True).start()
 
     def post(self, target: Target, document: Document) -> Answer:
-        """Its answer. Raises OSError or http.client.HTTPException where there is none."""
-        return self._ask("POST", target.path, document.data, self._timeout_seconds)
+        """Its answer. Raises TimeoutError, or ConnectionError where there is none."""
+        try:
+            return self._ask("POST", target.path, document.data, self._timeout_seconds)
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"{PROGRAM} broke off its answer: {error}") from error
 
     def close(self) -> None:
         self._closing = True

@@ -19,6 +19,7 @@ from sagemaker_tensorflow_serving_container.signatures import Signature
 from sagemaker_tensorflow_serving_container.tensors import STRING, Array, ValueFault, shown, to_array, to_json
 
 _EMPTY = "There are no records in the body."
+_CHECKED_RANK = 3
 
 
 class Loaded(Protocol):
@@ -65,8 +66,12 @@ def read(model: Loaded, request: Mapping[str, Any]) -> Prediction:
             raise ValueFault(f"'instances' is a list of records, not {shown(instances)}.")
         if not instances:
             raise ValueFault(_EMPTY)
-        return Prediction(name, _rows(signature, instances), len(instances))
-    return Prediction(name, _columns(signature, inputs), None)
+        prediction = Prediction(name, _rows(signature, instances), len(instances))
+    else:
+        prediction = Prediction(name, _columns(signature, inputs), None)
+    for alias, array in prediction.feeds.items():
+        _check_rank(alias, array.shape, signature.inputs[alias].shape)
+    return prediction
 
 
 def write(prediction: Prediction, outputs: Mapping[str, Fetched]) -> dict[str, Any]:
@@ -183,6 +188,16 @@ def _columns(signature: Signature, inputs: Any) -> dict[str, Array]:
             f"'inputs' has {', '.join(inputs) or 'nothing'}; the inputs are {', '.join(signature.inputs)}."
         )
     return {name: to_array(inputs[name], tensor.dtype, name) for name, tensor in signature.inputs.items()}
+
+
+def _check_rank(name: str, shape: tuple[int, ...], wanted: tuple[int, ...] | None) -> None:
+    """Convolutions end the whole process for a tensor of a rank that they do not expect.
+
+    Models of rows and of single values are left alone: many serve other shapes than their signatures say.
+    """
+    if wanted is not None and len(wanted) >= _CHECKED_RANK and len(shape) != len(wanted):
+        sizes = ", ".join("any" if size == -1 else str(size) for size in wanted)
+        raise ValueFault(f"Input {name!r} has shape {list(shape)}; the model takes [{sizes}].")
 
 
 def _classify(model: Loaded, request: Mapping[str, Any]) -> list[Any]:

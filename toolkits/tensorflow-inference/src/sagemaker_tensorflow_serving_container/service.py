@@ -6,7 +6,6 @@ id beside the text.
 
 from __future__ import annotations
 
-import http.client
 import inspect
 import logging
 import traceback
@@ -38,7 +37,6 @@ _STATUS: dict[type[Exception], int] = {
     bodies.UnsupportedType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     TimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
     ConnectionError: HTTPStatus.SERVICE_UNAVAILABLE,
-    http.client.HTTPException: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
 

@@ -48,6 +48,12 @@ def read(meta_graph: bytes) -> dict[str, Signature]:
     return signatures
 
 
+def needs_variables(meta_graph: bytes) -> bool:
+    """Whether a model's values are in files beside it: it has variables, and a part that restores them."""
+    restores = any(field == 3 and value for field, value in wire.fields(meta_graph))
+    return restores and any(kind in meta_graph for kind in (b"VarHandleOp", b"VariableV2"))
+
+
 def _signature(content: bytes) -> Signature:
     inputs: dict[str, Tensor] = {}
     outputs: dict[str, Tensor] = {}

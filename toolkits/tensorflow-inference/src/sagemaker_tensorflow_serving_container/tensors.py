@@ -51,8 +51,8 @@ def to_array(value: Any, dtype: int, name: str) -> Array:
         raise ValueFault(f"Input {name!r}: its type (number {dtype}) has no JSON form. Use another signature.")
     if dtype == STRING:
         return _texts(value, name)
-    array = _numbers(value, name)
     wanted = np.dtype("float32" if dtype == BFLOAT16 else DTYPES[dtype])
+    array = _numbers(value, wanted, name)
     if array.size == 0:
         return array.astype(wanted)
     if not _fits(array, wanted):
@@ -91,11 +91,16 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
 
 
-def _numbers(value: Any, name: str) -> Array:
+def _numbers(value: Any, wanted: np.dtype[Any], name: str) -> Array:
     try:
         array: Array = np.array(value)
     except (ValueError, OverflowError, TypeError):
         raise ValueFault(f"Input {name!r}: {shown(value)} is ragged: lists at one level differ in length.") from None
+    if wanted == np.uint64 and array.dtype.kind == "f":
+        # What numpy makes of whole numbers on both sides of 2 to the 63.
+        exact: Array = np.array(value, dtype=object)
+        if all(type(leaf) is int and 0 <= leaf < 1 << 64 for leaf in exact.ravel()):
+            return exact.astype(wanted)
     return array
 
 

@@ -11,7 +11,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.client import responses
+from http import HTTPStatus
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +161,7 @@ class Response:
 
     @property
     def reason(self) -> str:
-        return responses.get(self.status_code, "Other")
+        return next((status.phrase for status in HTTPStatus if status == self.status_code), "Other")
 
     def json(self, **options: Any) -> Any:
         return json.loads(self.content, **options)
