@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import sys
 import tempfile
+import zipfile
 
 import pytest
 from sagemaker_tensorflow_serving_container import universal
@@ -68,3 +72,49 @@ def test_what_cannot_be_fetched_is_named(client, named):
 def test_a_key_that_leads_out_of_the_folder_is_refused():
     with pytest.raises(UniversalCodeError, match="leads out"):
         universal.fetched("bucket", "p", Bucket({"p/../../inference.py": ""}))
+
+
+def wheel(folder, name):
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{name}.py", "VALUE = 42")
+        archive.writestr(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(
+            f"{name}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{name}-1.0.dist-info/RECORD", "")
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    folder = tmp_path / "models" / "code"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_the_requirements_of_the_shared_code_are_installed_once(code):
+    wheel(code, "only_of_this_test")
+    (code / "requirements.txt").write_text("./only_of_this_test-1.0-py3-none-any.whl\n")
+    universal.install(str(code))
+    assert importlib.import_module("only_of_this_test").VALUE == 42
+    (code / "requirements.txt").write_text("./gone-1.0-py3-none-any.whl\n")
+    universal.install(str(code))
+
+
+def test_requirements_that_cannot_be_installed_are_named(code):
+    (code / "requirements.txt").write_text("./gone-1.0-py3-none-any.whl\n")
+    with pytest.raises(UniversalCodeError, match=r"requirements.txt cannot be installed.*gone"):
+        universal.install(str(code))
+
+
+def test_a_folder_of_packages_takes_the_place_of_requirements(code, monkeypatch, capfd):
+    from sagemaker_inference import requirements
+
+    (code / "requirements.txt").write_text("./gone-1.0-py3-none-any.whl\n")
+    environ = {**os.environ, requirements.VENDORED: "lib"}
+    with pytest.raises(requirements.RequirementsError):
+        requirements.install(str(code), str(code / "packages"), environ)
+    (code / "lib").mkdir()
+    requirements.install(str(code), str(code / "packages"), environ)
+    assert f"{code}/requirements.txt is not installed: {code}/lib holds the packages instead" in capfd.readouterr().err

@@ -23,6 +23,8 @@ from sagemaker_inference import codeartifact, masking, overlay, requirement_line
 
 FILE = "requirements.txt"
 FAILED = 3
+#: A folder of code/ that, where a model has it, takes the place of its requirements; a framework's ``serving`` sets it.
+VENDORED = "SLIPWAY_VENDORED"
 
 _CONSTRAINTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "constraints.txt")
 _REPLACED = {
@@ -76,6 +78,10 @@ def install(code_dir: str, folder: str, environ: Mapping[str, str]) -> None:
     """
     path = os.path.join(code_dir, FILE)
     masking.learn(environ)
+    vendored = os.path.join(code_dir, environ[VENDORED]) if environ.get(VENDORED) else ""
+    if os.path.isdir(vendored) and os.path.isfile(path):
+        _say(f"warning: {path} is not installed: {vendored} holds the packages instead")
+        return
     if not os.path.isfile(path):
         for place in filter(os.path.isfile, _misplaced(code_dir)):
             _say(f"warning: {place} is not installed: the file is read at {path} only")

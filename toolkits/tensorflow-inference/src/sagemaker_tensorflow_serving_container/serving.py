@@ -7,6 +7,7 @@ import os
 import sys
 
 from sagemaker_inference import model_server as server
+from sagemaker_inference import requirements
 
 from sagemaker_tensorflow_serving_container import model_server, settings
 
@@ -26,4 +27,5 @@ def main() -> None:
         logging.getLogger(__name__).warning(note)
     os.environ.update(own.inherited(os.environ, model_server.program() is not None))
     os.environ.setdefault(_LOG_LEVEL, "1")
+    os.environ.setdefault(requirements.VENDORED, "lib")
     server.start_model_server(handler_service=HANDLER_SERVICE)

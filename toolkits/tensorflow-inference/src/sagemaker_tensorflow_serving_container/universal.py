@@ -7,17 +7,21 @@ container.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
+import glob
 import os
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
+from sagemaker_inference import requirements
 from sagemaker_inference.settings import Settings as BaseSettings
 
 from sagemaker_tensorflow_serving_container.settings import BUCKET, Settings
-
-_DONE = ".complete"
 
 
 class UniversalCodeError(Exception):
@@ -29,23 +33,54 @@ def settings(base: BaseSettings, own: Settings, model_dir: str) -> BaseSettings:
     if not base.multi_model or base.submit_directory or os.path.isdir(os.path.join(model_dir, "code")):
         return base
     folder = fetched(own.bucket, own.prefix) if own.bucket else os.path.join(base.base_dir, "models", "code")
-    return dataclasses.replace(base, submit_directory=folder) if os.path.isdir(folder) else base
+    if not os.path.isdir(folder):
+        return base
+    install(folder)
+    return dataclasses.replace(base, submit_directory=folder)
+
+
+def install(code: str) -> None:
+    """Puts the packages of the shared code's requirements on this process's path. Raises UniversalCodeError."""
+    if not requirements.present(code):
+        return
+    folder = _private("universal-packages")
+    packages = os.path.join(folder, "packages")
+    with _once(folder) as first:
+        if first:
+            done = subprocess.run(requirements.command(code, packages), stdin=subprocess.DEVNULL, check=False)
+            if done.returncode:
+                with open(requirements.reason_of(packages), encoding="utf-8") as file:
+                    raise UniversalCodeError(file.read())
+    sys.path[:0] = [path for path in glob.glob(f"{packages}/lib/python*/site-packages") if path not in sys.path]
 
 
 def fetched(bucket: str, prefix: str, client: Any = None) -> str:
     """The folder with the shared code of a bucket. Raises UniversalCodeError."""
-    folder = os.path.join(tempfile.gettempdir(), f"universal-code-{os.getuid()}")
+    folder = _private("universal-code")
+    with _once(folder) as first:
+        if first:
+            _fetch(client or _client(), bucket, prefix, folder)
+    return folder
+
+
+def _private(name: str) -> str:
+    """A folder that only this user writes to. Raises UniversalCodeError."""
+    folder = os.path.join(tempfile.gettempdir(), f"{name}-{os.getuid()}")
     os.makedirs(folder, 0o700, exist_ok=True)
     if os.lstat(folder).st_uid != os.getuid():
         raise UniversalCodeError(f"{folder} belongs to another user: set TMPDIR to a private folder.")
-    done = os.path.join(folder, _DONE)
+    return folder
+
+
+@contextlib.contextmanager
+def _once(folder: str) -> Iterator[bool]:
+    """Whether the block has to fill a folder: not where another process of the container has done so, in full."""
+    done = os.path.join(folder, ".complete")
     with open(os.path.join(folder, ".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.exists(done):
-            _fetch(client or _client(), bucket, prefix, folder)
-            with open(done, "w"):
-                pass
-    return folder
+        yield not os.path.exists(done)
+        with open(done, "w"):
+            pass
 
 
 def _client() -> Any:
