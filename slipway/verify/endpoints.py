@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,15 +58,18 @@ class Ended:
 
 @dataclass(frozen=True)
 class Tenants:
-    """A container of many models. `folder`: what it sees as /opt/ml/models."""
+    """A container of many models. `folder`: what it sees as /opt/ml/models; `files`: what each model needs."""
 
     serving: Serving
     folder: Path
+    files: Path | None = None
 
     def place(self, name: str, code: str) -> dict[str, str]:
         """Put a model where the platform puts it; the body of the LOAD request."""
         target = self.folder / name / "model" / "code"
         target.mkdir(parents=True)
+        if self.files is not None:
+            shutil.copytree(self.files, target.parent, dirs_exist_ok=True)
         (target / "inference.py").write_text(code)
         return {"model_name": name, "url": f"/opt/ml/models/{name}/model"}
 

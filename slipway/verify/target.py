@@ -10,7 +10,10 @@ from slipway.errors import NotFoundError
 from slipway.records import Build, Records
 
 _JOB_LABEL = "com.amazonaws.ml.engines.sagemaker.dlc.job."
+_FRAMEWORK_LABEL = "com.amazonaws.ml.engines.sagemaker.dlc.framework."
 _DEFAULT_KIND = "training"
+_OWN_KINDS = {("tensorflow", "inference"): "tensorflow-inference"}
+"""Images that are held to a contract of their framework's, by framework and scope."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +44,7 @@ def of_build(build: Build, engine: Engine) -> Target:
         reference=build.reference,
         engine_id=build.engine_id,
         config_digest=build.config_digest,
-        kind=build.scope,
+        kind=_OWN_KINDS.get((build.framework, build.scope), build.scope),
     )
 
 
@@ -52,11 +55,14 @@ def of_reference(reference: str, engine: Engine, records: Records) -> Target:
     if build is not None:
         return of_build(build, engine)
     labels = (found.get("Config") or {}).get("Labels") or {}
-    jobs = [label.removeprefix(_JOB_LABEL) for label in labels if label.startswith(_JOB_LABEL)]
+    job = next((label.removeprefix(_JOB_LABEL) for label in labels if label.startswith(_JOB_LABEL)), _DEFAULT_KIND)
+    named = [label.removeprefix(_FRAMEWORK_LABEL) for label in labels if label.startswith(_FRAMEWORK_LABEL)]
+    # Hugging Face images name two frameworks, and serve by their own functions.
+    framework = named[0].partition(".")[0] if len(named) == 1 else ""
     return Target(
         image=reference,
         reference=reference,
         engine_id=str(found["Id"]),
         config_digest=images.config_digest(engine, reference),
-        kind=jobs[0] if jobs else _DEFAULT_KIND,
+        kind=_OWN_KINDS.get((framework, job), job),
     )

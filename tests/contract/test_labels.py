@@ -91,7 +91,7 @@ def contradiction(name: str, fact: str, facts: dict[str, Any], kind: str) -> str
     elif name == "device":
         fact, held = fact.partition(".")[0], device(facts)
     elif name == "job":
-        held = kind
+        held = kind.rpartition("-")[2]
     else:
         return ""
     return "" if held == fact else str(held)

@@ -32,8 +32,12 @@ from slipway.verify import contract as contracts
 pytestmark = pytest.mark.integration
 
 PROJECT = Path(__file__).parents[2]
-CONTRACTS = {kind: contracts.load(PROJECT, kind) for kind in ("training", "inference")}
-FRAMEWORKS = {"training": "pytorch", "inference": "base"}
+CONTRACTS = {kind: contracts.load(PROJECT, kind) for kind in ("training", "inference", "tensorflow-inference")}
+CELLS = {
+    "training": Selector(framework="pytorch", scope="training"),
+    "inference": Selector(framework="base", scope="inference"),
+    "tensorflow-inference": Selector(framework="tensorflow", scope="inference"),
+}
 """The image that stands for a kind: the one that people ask for first, and the one that starts most quickly."""
 MUTANTS = sorted((PROJECT / "tests/contract/mutants").glob("*.Dockerfile"))
 
@@ -71,7 +75,7 @@ def invoke(tmp_path: Path) -> Invoke:
 
 def built(kind: str) -> str:
     """The newest build of the image that stands for a kind: `invoke build` comes first."""
-    (cell, *_) = select(load.load(PROJECT), Selector(framework=FRAMEWORKS[kind], scope=kind))
+    (cell, *_) = select(load.load(PROJECT), CELLS[kind])
     return Records(settings.read(project=PROJECT).state).build_of(cell.id).reference
 
 
@@ -81,9 +85,9 @@ def image() -> str:
 
 
 def kind_of(mutant: Path) -> str:
-    """Checks of any image are tried on one that trains."""
-    own = {check.id for check in CONTRACTS["inference"].own}
-    return "inference" if mutant.stem.partition("+")[0] in own else "training"
+    """The first kind that has the mutant's check: those of any image are tried on one that trains."""
+    id = mutant.stem.partition("+")[0]
+    return next(kind for kind, contract in CONTRACTS.items() if any(check.id == id for check in contract.checks))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from slipway.emulator.hosting import Host, Served, host
-from slipway.engine.docker import Engine
+from slipway.emulator.layout import open_to_all
+from slipway.engine.docker import ContainerSpec, Engine, Mount
 from slipway.errors import EndpointError
 from slipway.verify.endpoints import Ended, Hosted, Tenants
 from slipway.verify.wheels import write_wheel
@@ -33,9 +34,35 @@ def machine(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model's files: sub-folders, odd names, nothing at all."""
+def framework_model(engine: Engine, image: str, kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """A model in the framework's own format, made by the image itself, where its server does not start without one."""
+    maker = PROBE / "models" / f"{kind.partition('-')[0]}.py"
+    if not maker.exists():
+        return None
+    folder = tmp_path_factory.mktemp("framework")
+    folder.chmod(0o777)
+    spec = ContainerSpec(
+        image=image,
+        name="maker",
+        entrypoint=("python3", f"/probe/{maker.name}", "/made"),
+        mounts=(Mount(maker.parent, "/probe", read_only=True), Mount(folder, "/made")),
+    )
+    with engine.run() as run:
+        container = run.create(spec)
+        output = container.attach()
+        container.start()
+        said = b"".join(block for _, block in output).decode("utf-8", "replace")
+        assert container.wait().code == 0, f"{maker.name} failed in the image:\n{said[-2000:]}"
+    open_to_all(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(framework_model: Path | None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model's files: sub-folders, odd names, nothing at all; the framework's own among them."""
     folder = tmp_path_factory.mktemp("model")
+    if framework_model is not None:
+        shutil.copytree(framework_model, folder, dirs_exist_ok=True)
     for name, size in {
         "weights.bin": 1 << 20,
         "deep/er/part-0002.bin": 4099,
@@ -52,7 +79,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start(machine: Callable[[], Host], image: str, model: Path) -> Start:
     """Starts a container with a folder of the probe as its code, and waits until it is healthy."""
 
-    def started(code: Path, *, healthy: bool = True, **fields: Any) -> Hosted:
+    def started(code: Path | None, *, healthy: bool = True, **fields: Any) -> Hosted:
         environment = {"SAGEMAKER_MODEL_SERVER_WORKERS": "1", **fields.pop("environment", {})}
         served = Served(
             image=image,
@@ -82,6 +109,12 @@ def plain_hosted(start: Start) -> Hosted:
 
 
 @pytest.fixture(scope="session")
+def bare_hosted(start: Start) -> Hosted:
+    """A model without user code."""
+    return start(None)
+
+
+@pytest.fixture(scope="session")
 def user_hosted(start: Start, anybody: int) -> Hosted:
     return start(PROBE / "plain", user=f"{anybody}:{anybody}")
 
@@ -96,6 +129,7 @@ def requiring_hosted(start: Start, tmp_path_factory: pytest.TempPathFactory) -> 
         "def input_fn(data, content_type): return data\n"
         "def predict_fn(data, model): return model\n"
         "def output_fn(prediction, accept): return prediction\n"
+        "def handler(data, context): return slipway_probe_package.ANSWER, 'text/plain'\n"
     )
     write_wheel(code, "slipway_probe_package", "1.0", "ANSWER = '42'\n")
     (code / "requirements.txt").write_text("--no-index\n./slipway_probe_package-1.0-py3-none-any.whl\n")
@@ -136,12 +170,16 @@ def raising_ended(ending: Callable[[Path], Ended], tmp_path_factory: pytest.Temp
     (code / "inference.py").write_text(
         "def model_fn(model_dir):\n    raise RuntimeError('the weights are of another shape')\n"
         "def predict_fn(data, model):\n    return data\n"
+        "def handler(data, context):\n    return data.read(), 'text/plain'\n"
+        # Images for TensorFlow load models themselves, and user code with them.
+        "import importlib.util\n"
+        "if importlib.util.find_spec('sagemaker_tensorflow_serving_container'):\n    model_fn('')\n"
     )
     return ending(code)
 
 
 @pytest.fixture(scope="session")
-def tenants_hosted(machine: Callable[[], Host], image: str) -> Tenants:
+def tenants_hosted(machine: Callable[[], Host], image: str, framework_model: Path | None) -> Tenants:
     """A multi-model container with no model in it."""
     found = machine()
     folder = found.work / "models"
@@ -155,4 +193,4 @@ def tenants_hosted(machine: Callable[[], Host], image: str) -> Tenants:
         )
     )
     serving.wait_until_healthy()
-    return Tenants(serving, folder)
+    return Tenants(serving, folder, framework_model)

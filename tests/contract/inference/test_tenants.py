@@ -12,11 +12,15 @@ def model_fn(model_dir): return helper_{name}.NAME
 def input_fn(data, content_type): return data
 def predict_fn(data, model): return model
 def output_fn(prediction, accept): return prediction, "text/plain"
+def handler(data, context): return helper_{name}.NAME, "text/plain"
 """
 
 BAD = """\
+import importlib.util
 def model_fn(model_dir): raise RuntimeError("no such layer")
 def predict_fn(data, model): return data
+def handler(data, context): return data.read(), "text/plain"
+if importlib.util.find_spec("sagemaker_tensorflow_serving_container"): model_fn("")
 """
 
 

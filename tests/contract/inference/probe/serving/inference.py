@@ -8,6 +8,8 @@ import time
 
 CALLS = []
 
+MODEL = "/opt/ml/model"
+
 
 def files(folder):
     """The files below a folder but for the code, with their hashes."""
@@ -71,21 +73,27 @@ def predict_fn(wanted, model, context):
             "headers": {name.lower(): value for name, value in dict(request).items()},
             "model_dir": context.system_properties.get("model_dir"),
         }
+    if do == "refuse":
+        from sagemaker_inference import errors
+
+        raise errors.GenericInferenceToolkitError(wanted["status"], wanted["text"])
+    if do == "head":
+        context.set_response_header(0, "X-Amzn-SageMaker-Custom-Attributes", wanted["text"])
+    act(wanted)
+    return wanted
+
+
+def act(wanted):
+    """What any framework's functions can be asked to do."""
+    do = wanted.get("do")
     if do == "busy":
         hold(wanted["seconds"])
     if do == "sleep":
         time.sleep(wanted["seconds"])
     if do == "raise":
         raise ValueError(wanted["text"])
-    if do == "refuse":
-        from sagemaker_inference import errors
-
-        raise errors.GenericInferenceToolkitError(wanted["status"], wanted["text"])
     if do == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    if do == "head":
-        context.set_response_header(0, "X-Amzn-SageMaker-Custom-Attributes", wanted["text"])
-    return wanted
 
 
 def hold(seconds):
@@ -107,6 +115,21 @@ def output_fn(prediction, accept):
     return json.dumps({**prediction, "accept": accept, "output_calls": CALLS.count("output_fn")}), "application/json"
 
 
+def handler(data, context):
+    """All of the above in one, as images for TensorFlow call user code."""
+    body, kind = data.read(), context.request_content_type
+    if kind != "application/json":
+        return body, kind
+    wanted = {"type": kind, **json.loads(body)}
+    do = wanted.get("do")
+    if do == "see":
+        wanted.update({"files": files(MODEL), "writable": writable(MODEL), "folder": MODEL})
+        wanted.update({"loaded": IMPORTED, "process": os.getpid()})
+    else:
+        act(wanted)
+    return json.dumps(wanted), "application/json"
+
+
 def stream(wanted):
     """Parts that are made one after the other; the last says when each was."""
     made = []
@@ -117,3 +140,8 @@ def stream(wanted):
     if wanted.get("break"):
         raise RuntimeError("broken in the middle")
     yield json.dumps(made)
+
+
+# The load of a module takes its time too.
+time.sleep(0.5)
+IMPORTED = time.time()
