@@ -21,7 +21,9 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
 INSIDE = Path(__file__).with_name("inside")
-# File -> image, and the toolkits that it has.
+HUGGINGFACE = "huggingface-pytorch-inference:2.13.0-transformers5.24.0-cpu-py311-debian12-dev"
+HUGGINGFACE_TOOLKITS = ("huggingface-inference", "pytorch-inference", "inference")
+# File -> image, and the toolkits that it has; what the tests of the first one share is there too.
 IMAGES = {
     "test_pytorch.py": ("pytorch-inference:2.13.0-cpu-py311-debian12-dev", ("pytorch-inference", "inference")),
     "test_mxnet.py": ("mxnet-inference:1.9.1-cpu-py311-debian12-dev", ("mxnet-inference", "inference")),
@@ -29,6 +31,8 @@ IMAGES = {
         "tensorflow-inference:2.21.0-cpu-py311-debian12-dev",
         ("tensorflow-inference", "inference"),
     ),
+    "test_huggingface.py": (HUGGINGFACE, HUGGINGFACE_TOOLKITS),
+    "test_huggingface_hub.py": (HUGGINGFACE, HUGGINGFACE_TOOLKITS),
 }
 
 
@@ -41,7 +45,8 @@ def checks(file: str) -> list[str]:
 def outcomes(engine: Engine, file: str) -> tuple[dict[str, str], str]:
     """(what failed each check, empty where nothing did; the container's whole output)."""
     image, toolkits = IMAGES[file]
-    mounts = [Mount(INSIDE, "/inside", read_only=True)]
+    shared = ROOT / "tests/toolkits" / toolkits[0]
+    mounts = [Mount(INSIDE, "/inside", read_only=True), Mount(shared, "/shared", read_only=True)]
     mounts += [Mount(ROOT / "toolkits" / name / "src", f"/toolkits/{name}", read_only=True) for name in toolkits]
     with engine.run() as run:
         container = run.create(
@@ -49,7 +54,7 @@ def outcomes(engine: Engine, file: str) -> tuple[dict[str, str], str]:
                 image=image,
                 name=f"slipway-{run.id}-inside",
                 command=("python", "/inside/run.py", f"/inside/{file}"),
-                environment={"PYTHONPATH": ":".join(f"/toolkits/{name}" for name in toolkits)},
+                environment={"PYTHONPATH": ":".join([*(f"/toolkits/{name}" for name in toolkits), "/shared"])},
                 mounts=tuple(mounts),
                 user="4711:4711",
                 read_only=True,

@@ -19,20 +19,18 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from sagemaker_inference import masking
 from sagemaker_inference.settings import SettingsError
 
-from sagemaker_huggingface_inference_toolkit import places, weights
+from sagemaker_huggingface_inference_toolkit import failures, places, weights
 from sagemaker_huggingface_inference_toolkit.settings import OFFLINE, HuggingFaceSettings
 
 FAILED = 3
 
-_TRIES = 3
+#: Seconds before the second try and the third.
 _PAUSES = (1.0, 4.0)
 _PROGRESS_SECONDS = 10.0
-_MIB = 1 << 20
 
 
 class DownloadError(Exception):
@@ -49,7 +47,9 @@ def download(settings: HuggingFaceSettings, link: str, environ: Mapping[str, str
     if settings.repository is None:
         raise DownloadError("HF_MODEL_ID names no repository of the hub.")
     started = time.monotonic()
-    folder = _cached(settings, environ) if settings.offline else _fetch(settings, environ)
+    folder = _cached(settings) if settings.offline or not places.writable(_cache()) else None
+    if folder is None:
+        folder = _download(settings, environ)
     _link(folder, link)
     _say(f"{_name(settings)} is at {folder}, after {time.monotonic() - started:.1f} s.")
 
@@ -66,38 +66,58 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _cached(settings: HuggingFaceSettings, environ: Mapping[str, str]) -> str:
+def _download(settings: HuggingFaceSettings, environ: Mapping[str, str]) -> str:
+    if settings.offline:
+        switch = " and ".join(name for name in OFFLINE if environ.get(name))
+        raise DownloadError(
+            f"{_name(settings)} is not in {_cache()}, and {switch} forbids to download it: unset the variable, mount a "
+            "cache that has the model and name it by HF_HOME, or give the model as ModelDataUrl without HF_MODEL_ID."
+        )
+    try:
+        os.makedirs(_cache(), exist_ok=True)
+    except OSError as error:
+        raise DownloadError(
+            f"{_name(settings)} cannot be stored in {_cache()}: {error.strerror}. Name a folder that can be written to "
+            "by HF_HOME."
+        ) from error
+    return _fetch(settings, environ)
+
+
+def _cached(settings: HuggingFaceSettings) -> str | None:
+    """The model's folder, as an earlier start or the image's maker left it."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
         return str(snapshot_download(settings.repository, revision=settings.revision, local_files_only=True))
-    except (LocalEntryNotFoundError, OSError) as error:
-        switch = " and ".join(name for name in OFFLINE if environ.get(name))
-        raise DownloadError(
-            f"{_name(settings)} is not in {places.home(environ)}, and {switch} forbids to download it: unset the "
-            "variable, mount a cache that has the model and name it by HF_HOME, or give the model as ModelDataUrl "
-            "without HF_MODEL_ID."
-        ) from error
+    except (LocalEntryNotFoundError, OSError):
+        return None
 
 
 def _fetch(settings: HuggingFaceSettings, environ: Mapping[str, str]) -> str:
     """Downloads, or completes what an earlier start has left; tried again after what may pass."""
-    for pause in (*_PAUSES[: _TRIES - 1], None):
+    for pause in (*_PAUSES, None):
         try:
-            return _fetch_once(settings, environ)
+            return _fetch_once(settings)
+        except DownloadError:
+            raise
         except Exception as error:
-            reason, passing = _explain(settings, environ, error)
-            if reason is None:
+            failure = failures.of(error, settings, environ, _cache())
+            if failure is None:
                 raise
-            if not passing or pause is None:
-                raise DownloadError(reason) from error
-            _say(f"warning: {reason} Trying again in {pause:g} s.")
-            time.sleep(pause)
+            if failure.passing and pause is not None:
+                _say(f"warning: {failure.reason} Trying again in {pause:g} s.")
+                time.sleep(pause)
+                continue
+            cached = _cached(settings) if failure.passing else None
+            if cached is None:
+                raise DownloadError(failure.reason) from error
+            _say(f"warning: {failure.reason} The copy in the cache is served.")
+            return cached
     raise AssertionError
 
 
-def _fetch_once(settings: HuggingFaceSettings, environ: Mapping[str, str]) -> str:
+def _fetch_once(settings: HuggingFaceSettings) -> str:
     from huggingface_hub import HfApi, snapshot_download
 
     # False, not None: the library would look for a token that somebody left in the image.
@@ -106,11 +126,12 @@ def _fetch_once(settings: HuggingFaceSettings, environ: Mapping[str, str]) -> st
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
     skipped = weights.unwanted(sizes)
     wanted = sum(size for name, size in sizes.items() if name not in skipped)
-    home = places.home(environ)
-    _say(f"Downloading {_name(settings)}: {len(sizes) - len(skipped)} files, {_size(wanted)}, to {home}.")
+    _say(f"Downloading {_name(settings)}: {len(sizes) - len(skipped)} files, {failures.size(wanted)}, to {_cache()}.")
     if skipped:
         _say(f"Left out, weights of other frameworks or the same ones again: {', '.join(skipped)}.")
-    with _progress(home, wanted):
+    own = os.path.join(_cache(), f"models--{str(settings.repository).replace('/', '--')}")
+    _check_space(settings, wanted - _held(own))
+    with _progress(own, wanted):
         return str(
             snapshot_download(
                 settings.repository,
@@ -121,15 +142,21 @@ def _fetch_once(settings: HuggingFaceSettings, environ: Mapping[str, str]) -> st
         )
 
 
+def _check_space(settings: HuggingFaceSettings, needed: int) -> None:
+    free = shutil.disk_usage(_cache()).free
+    if needed > free:
+        told = f"{_name(settings)} does not fit: it needs {failures.size(needed)} more, and {failures.size(free)} are free"
+        raise DownloadError(f"{told} at {_cache()}. Name a larger disk by HF_HOME.")
+
+
 @contextmanager
 def _progress(folder: str, wanted: int) -> Iterator[None]:
     """Says from time to time how much of a download has arrived."""
     ended = threading.Event()
 
     def report() -> None:
-        before = _held(folder)
         while not ended.wait(_PROGRESS_SECONDS):
-            _say(f"{_size(max(_held(folder) - before, 0))} of {_size(wanted)} have arrived.")
+            _say(f"{failures.size(_held(folder))} of {failures.size(wanted)} have arrived.")
 
     reporter = threading.Thread(target=report, daemon=True)
     reporter.start()
@@ -152,63 +179,6 @@ def _held(folder: str) -> int:
     return found
 
 
-def _explain(settings: HuggingFaceSettings, environ: Mapping[str, str], error: Exception) -> tuple[str | None, bool]:
-    """Why it failed, for users, and whether it may pass by itself; None for what is no failure of a download."""
-    from huggingface_hub import errors
-
-    name = f"HF_MODEL_ID={settings.repository}"
-    hub = environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    said = _one_line(error)
-    if isinstance(error, errors.GatedRepoError):
-        return f"{name} is gated: accept its conditions at {hub}/{settings.repository}; give {_token(settings)}.", False
-    if isinstance(error, errors.RevisionNotFoundError):
-        return f"HF_MODEL_REVISION={settings.revision}: {settings.repository} has no such branch, tag or commit.", False
-    if isinstance(error, errors.RepositoryNotFoundError):
-        told = f"{name}: {hub} has no such model, or hides it: check the name, and give {_token(settings)}."
-        return told, False
-    response = getattr(error, "response", None)
-    status = getattr(response, "status_code", None)
-    if status is not None:
-        if status in (401, 403):
-            return f"{name}: {hub} refuses it with status {status}: give {_token(settings)}.", False
-        return f"{name}: {hub} answers with status {status}: {said}", status in (408, 429) or status >= 500
-    if _is_disk_full(error):
-        home = places.home(environ)
-        free = _size(shutil.disk_usage(home).free) if os.path.isdir(home) else "none"
-        return f"{name} does not fit: {free} are free at {home}. Name a larger disk by HF_HOME.", False
-    if isinstance(error, OSError) and isinstance(error, PermissionError):
-        return f"{name} cannot be stored: {said}. Name a folder that can be written to by HF_HOME.", False
-    if isinstance(error, (OSError, errors.LocalEntryNotFoundError)) or _is_transport(error):
-        return (
-            f"{name} could not be downloaded from {hub}: {said}. Without internet, give the model as ModelDataUrl, or "
-            "a mirror by HF_ENDPOINT.",
-            True,
-        )
-    return None, False
-
-
-def _is_disk_full(error: BaseException | None) -> bool:
-    import errno
-
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _is_transport(error: Exception) -> bool:
-    """Whether an HTTP library lost its connection; which library it is depends on the hub's version."""
-    packages = {kind.__module__.split(".")[0] for kind in type(error).__mro__}
-    return any(name.startswith(("httpx", "httpcore", "requests", "urllib3")) for name in packages)
-
-
-def _token(settings: HuggingFaceSettings) -> str:
-    if settings.token:
-        return f"another token than that of {settings.sources['token']}, which is not allowed to read it"
-    return "a token that may read it by HF_TOKEN"
-
-
 def _link(folder: str, link: str) -> None:
     os.makedirs(os.path.dirname(link), exist_ok=True)
     fresh = f"{link}.{os.getpid()}"
@@ -216,16 +186,15 @@ def _link(folder: str, link: str) -> None:
     os.replace(fresh, link)
 
 
+def _cache() -> str:
+    """The library's folder of models."""
+    from huggingface_hub import constants
+
+    return str(constants.HF_HUB_CACHE)
+
+
 def _name(settings: HuggingFaceSettings) -> str:
     return f"{settings.repository}{f' at {settings.revision}' if settings.revision else ''}"
-
-
-def _size(count: int) -> str:
-    return f"{count / (1 << 30):.1f} GiB" if count >= 1 << 30 else f"{count / _MIB:.1f} MiB"
-
-
-def _one_line(error: Any) -> str:
-    return masking.text(" ".join(str(error).split())[:500]) or type(error).__name__
 
 
 def _say(line: str) -> None:

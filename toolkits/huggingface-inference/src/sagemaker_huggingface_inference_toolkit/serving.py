@@ -8,6 +8,7 @@ import sys
 from collections.abc import MutableMapping
 
 from sagemaker_inference import model_server
+from sagemaker_inference.server import exits
 from sagemaker_inference.settings import SettingsError
 
 from sagemaker_huggingface_inference_toolkit import download, neuron, places
@@ -30,7 +31,8 @@ def main() -> None:
     try:
         settings = HuggingFaceSettings.read()
     except SettingsError as error:
-        sys.exit(str(error))
+        sys.stderr.write(f"{error}\n")
+        sys.exit(exits.SETTINGS)
     prepare_environment(settings, os.environ)
     model_server.start_model_server(handler_service=HANDLER_SERVICE, prepare=preparation(settings, os.environ))
 
