@@ -7,7 +7,7 @@ import os
 import sys
 
 import pytest
-from sagemaker_inference import functions, modules
+from sagemaker_inference import functions, model, modules
 
 MODEL = """
     def model_fn(model_dir): return "model"
@@ -139,8 +139,11 @@ def test_archive_with_one_folder_too_many(base):
     base.write("model/my-model/weights.bin")
     with pytest.raises(modules.UserModuleError) as caught:
         base.load()
-    for words in (str(base.model / "code"), f"{base.model} holds my-model/", str(path), "one folder too many"):
-        assert words in str(caught.value)
+    folders = f"{base.model / 'code'}, {base.path / 'code'}"
+    assert str(caught.value) == (
+        f"No inference.py was found in {folders}. {base.model} holds my-model/. {path} was packed with one folder too "
+        "many: code/ must stand at the top of the archive."
+    )
 
 
 def test_program_that_was_named_and_is_not_there_is_no_default(base):
@@ -320,6 +323,26 @@ def test_other_signatures_are_refused_by_name(function):
         functions.hook("predict_fn", function, users=True)
 
 
+MUST_TAKE = {
+    "pre_model_fn": "model_dir",
+    "model_fn": "model_dir",
+    "model_warmup_fn": "model_dir, model",
+    "input_fn": "input_data, content_type",
+    "predict_fn": "data, model",
+    "output_fn": "prediction, accept",
+    "transform_fn": "model, input_data, content_type, accept",
+    "batch_predict_fn": "data, model",
+    "batch_transform_fn": "model, input_data, content_type, accept",
+}
+
+
+@pytest.mark.parametrize("name", MUST_TAKE)
+def test_message_of_a_wrong_signature(name):
+    with pytest.raises(TypeError) as caught:
+        functions.hook(name, no_arguments, users=True)
+    assert str(caught.value) == f"{name}() must take ({MUST_TAKE[name]}) or ({MUST_TAKE[name]}, context)."
+
+
 @pytest.mark.parametrize("name", functions.ARGUMENTS)
 def test_each_function_is_checked_before_the_model_is_loaded(base, name):
     base.write("loaded")
@@ -387,6 +410,15 @@ def test_model_that_nothing_can_ask_never_starts(base):
     base.code("def model_fn(model_dir): return 1")
     with pytest.raises(NotImplementedError, match="Please provide a predict_fn"):
         base.load()
+
+
+def test_handler_without_a_default_asks_for_the_function():
+    class Handler:
+        def default_model_fn(self, model_dir):
+            return 1
+
+    with pytest.raises(NotImplementedError, match="Please provide a input_fn: Handler has no default for it"):
+        model.Model(None, Handler())
 
 
 def test_async_load_functions(base):

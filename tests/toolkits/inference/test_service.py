@@ -154,6 +154,8 @@ def test_results_that_are_no_answer(base, result):
     base.load()
     got = base.post(b"[1]")
     assert (got.status, got.error["type"]) == (500, "TypeError")
+    if result != "{1}":
+        assert got.error["message"] == "output_fn returned a tuple that is not (body, content type)."
 
 
 @pytest.mark.parametrize(
@@ -352,6 +354,41 @@ def test_context_reads_every_header_and_shapes_the_answer(base):
     assert got.headers["x-amzn-sagemaker-custom-attributes"] == "a  b: c"
 
 
+def test_every_member_of_a_context():
+    from sagemaker_inference import __version__
+    from sagemaker_inference.context import Context
+    from sagemaker_inference.service import Place
+
+    context = Context(Place("/m", "name", gpu_id=2, batch_size=3), [request(identity="r-1", A="1"), request(A="2")])
+    assert context.model_name == "name" and context.manifest == {"model": {"modelName": "name"}}
+    assert context.system_properties == {
+        "model_dir": "/m",
+        "gpu_id": 2,
+        "batch_size": 3,
+        "server_name": "Slipway",
+        "server_version": __version__,
+    }
+    assert context.request_ids == {0: "r-1", 1: "r-1"}
+    assert (context.get_request_header(1, "A"), context.get_all_request_header(), len(context.request_processor)) == (
+        "2",
+        {"a": "1"},
+        2,
+    )
+    assert (context.get_response_status(), context.get_response_content_type()) == ((200, ""), None)
+    assert context.get_response_headers(1) == {}
+    context.set_all_response_status(201, "a\nb")
+    context.set_response_status(404)
+    assert (context.get_response_status(0), context.get_response_status(1)) == ((404, ""), (201, "a b"))
+    context.set_response_header(1, "X-Y", 5)
+    assert (context.get_response_headers(1), context.get_response_headers()) == ({"x-y": "5"}, {})
+    assert context.request_processor[1].get_response_header("x-Y") == "5"
+    context.single(1).set_response_status(500)
+    assert context.get_response_status(1)[0] == 500
+    loading = Context(Place("/m"))
+    assert (loading.model_name, loading.get_request_id(), loading.get_all_request_header()) == ("model", "", {})
+    assert loading.get_request_header(0, "a") is None
+
+
 def test_each_request_has_a_context_of_its_own(base):
     base.code("""
         def model_fn(model_dir): return None
@@ -367,21 +404,23 @@ def test_each_request_has_a_context_of_its_own(base):
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "message"),
     [
-        "context.set_response_header(0, 'content-length', '3')",
-        "context.set_response_header(0, 'Transfer-Encoding', 'chunked')",
-        "context.set_response_header(0, 'a b', '3')",
-        "context.set_response_header(0, 'a\\r\\nb', '3')",
-        "context.set_response_status(99)",
-        "context.set_response_status(700)",
-        "context.set_response_header(1, 'a', 'b')",
+        *(
+            (f"context.set_response_header(0, {name!r}, '3')", f"The server itself sets the header {name}.")
+            for name in ("content-length", "Transfer-Encoding", "connection", "date", "keep-alive", "upgrade")
+        ),
+        ("context.set_response_header(0, 'a b', '3')", "'a b' is no name of a header."),
+        ("context.set_response_header(0, 'a\\r\\nb', '3')", r"'a\r\nb' is no name of a header."),
+        ("context.set_response_status(99)", "99 is no status of an answer: use 200 to 599."),
+        ("context.set_response_status(700)", "700 is no status of an answer: use 200 to 599."),
+        ("context.set_response_header(1, 'a', 'b')", "list index out of range"),
     ],
 )
-def test_what_a_context_refuses(base, statement):
+def test_what_a_context_refuses(base, statement, message):
     base.code(f"def model_fn(d): return 1\ndef transform_fn(m, d, c, a, context): {statement}")
     base.load()
-    assert base.post().status == 500
+    assert (base.post().status, base.post().error["message"]) == (500, message)
 
 
 def test_metrics_of_user_code_reach_the_sink(base):

@@ -7,7 +7,7 @@ and tasks never see each other's; a group of requests shares one, in which ``idx
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sagemaker_inference import __version__, metrics_sink, utils
@@ -164,17 +164,3 @@ class Context:
     def set_all_response_status(self, code: int = 200, phrase: str | None = "") -> None:
         for processor in self.request_processor:
             processor.report_status(code, phrase)
-
-
-def place_of(context: object, model_dir: str) -> Place:
-    """The place that any context describes, ours or one that a test of old code made up."""
-    if isinstance(context, Context):
-        return context._place
-    properties = getattr(context, "system_properties", None)
-    properties = properties if isinstance(properties, Mapping) else {}
-    gpu = properties.get("gpu_id")
-    return Place(
-        model_dir=model_dir,
-        model_name=str(getattr(context, "model_name", None) or "model"),
-        gpu_id=int(gpu) if isinstance(gpu, (int, str)) and str(gpu).isdecimal() else None,
-    )
