@@ -1,7 +1,7 @@
 """A small model hub over HTTP, as far as huggingface_hub asks it: repositories, revisions, tokens, and faults.
 
-    hub = Hub({"org/name": Repository({"main": {"config.json": b"{}"}})})
-    with hub.serving() as address: ...   # HF_ENDPOINT=address
+hub = Hub({"org/name": Repository({"main": {"config.json": b"{}"}})})
+with hub.serving() as address: ...   # HF_ENDPOINT=address
 """
 
 from __future__ import annotations
@@ -76,7 +76,11 @@ class Hub:
 
     def downloads(self) -> list[str]:
         """Paths of files whose content was asked for."""
-        return [path.split("/resolve/")[1].split("/", 1)[1] for way, path, _ in self.asked if way == "GET" and "/resolve/" in path]
+        return [
+            path.split("/resolve/")[1].split("/", 1)[1]
+            for way, path, _ in self.asked
+            if way == "GET" and "/resolve/" in path
+        ]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -130,11 +134,16 @@ class _Handler(BaseHTTPRequestHandler):
             "tags": [],
             "downloads": 0,
             "pipeline_tag": repository.task,
-            "siblings": [{"rfilename": path, "size": len(content), "blobId": _etag(content)} for path, content in files.items()],
+            "siblings": [
+                {"rfilename": path, "size": len(content), "blobId": _etag(content)} for path, content in files.items()
+            ],
         }
 
     def _tree(self, files: Mapping[str, bytes]) -> list[dict[str, object]]:
-        return [{"type": "file", "path": path, "size": len(content), "oid": _etag(content)} for path, content in files.items()]
+        return [
+            {"type": "file", "path": path, "size": len(content), "oid": _etag(content)}
+            for path, content in files.items()
+        ]
 
     def _file(self, name: str, content: bytes, commit: str) -> None:
         start = 0
@@ -183,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:
         return
 
 

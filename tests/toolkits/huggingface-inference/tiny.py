@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-WORDS = (
-    "the a an is are in on and of to my your his her i you he she it we live lives work works name city berlin paris "
-    "london river house tree cat dog red blue green one two three what where who how old new good bad was born very "
-    "hello world yes no . , ? ! : translate english german french summarize"
-).split()
+TEXT = """
+the a an is are in on and of to my your his her i you he she it we live lives work works name city berlin paris
+london river house tree cat dog red blue green one two three what where who how old new good bad was born very
+hello world yes no . , ? ! : translate english german french summarize
+"""
+WORDS = TEXT.split()
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>"]
 
 SMALL = {
@@ -146,9 +147,16 @@ def sentence_embeddings(folder: Path) -> None:
         json.dumps({"word_embedding_dimension": 16, "pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False})
     )
     (folder / "2_Dense").mkdir()
-    dense = {"in_features": 16, "out_features": 4, "bias": True, "activation_function": "torch.nn.modules.activation.Tanh"}
+    dense = {
+        "in_features": 16,
+        "out_features": 4,
+        "bias": True,
+        "activation_function": "torch.nn.modules.activation.Tanh",
+    }
     (folder / "2_Dense/config.json").write_text(json.dumps(dense))
-    save_file({"linear.weight": torch.randn(4, 16), "linear.bias": torch.randn(4)}, folder / "2_Dense/model.safetensors")
+    save_file(
+        {"linear.weight": torch.randn(4, 16), "linear.bias": torch.randn(4)}, folder / "2_Dense/model.safetensors"
+    )
     (folder / "3_Normalize").mkdir()
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 12, "do_lower_case": False}))
 
@@ -195,7 +203,9 @@ def summarization(folder: Path) -> None:
 
 
 def translation(folder: Path) -> None:
-    parameters = {"translation_en_to_de": {"max_length": 10, "num_beams": 3, "prefix": "translate english to german : "}}
+    parameters = {
+        "translation_en_to_de": {"max_length": 10, "num_beams": 3, "prefix": "translate english to german : "}
+    }
     _t5(folder, task_specific_params=parameters)
 
 
@@ -286,9 +296,17 @@ def image_to_text(folder: Path) -> None:
 
     vocab = vocabulary()
     decoder = transformers.GPT2Config(
-        vocab_size=len(vocab), n_embd=16, n_layer=2, n_head=2, n_positions=300, add_cross_attention=True, is_decoder=True
+        vocab_size=len(vocab),
+        n_embd=16,
+        n_layer=2,
+        n_head=2,
+        n_positions=300,
+        add_cross_attention=True,
+        is_decoder=True,
     )
-    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(transformers.ViTConfig(**VISION), decoder)
+    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
+        transformers.ViTConfig(**VISION), decoder
+    )
     config.decoder_start_token_id = config.bos_token_id = vocab["<s>"]
     config.pad_token_id = 0
     config.eos_token_id = vocab["</s>"]
@@ -327,7 +345,14 @@ def image_to_image(folder: Path) -> None:
     import transformers
 
     config = transformers.Swin2SRConfig(
-        image_size=16, patch_size=1, embed_dim=8, depths=[1], num_heads=[1], window_size=4, upscale=2, resi_connection="1conv"
+        image_size=16,
+        patch_size=1,
+        embed_dim=8,
+        depths=[1],
+        num_heads=[1],
+        window_size=4,
+        upscale=2,
+        resi_connection="1conv",
     )
     _save(folder, transformers.Swin2SRForImageSuperResolution(config), transformers.Swin2SRImageProcessor(pad_size=4))
 

@@ -145,7 +145,9 @@ def _fetch_once(settings: HuggingFaceSettings) -> str:
 def _check_space(settings: HuggingFaceSettings, needed: int) -> None:
     free = shutil.disk_usage(_cache()).free
     if needed > free:
-        told = f"{_name(settings)} does not fit: it needs {failures.size(needed)} more, and {failures.size(free)} are free"
+        told = (
+            f"{_name(settings)} does not fit: it needs {failures.size(needed)} more, and {failures.size(free)} are free"
+        )
         raise DownloadError(f"{told} at {_cache()}. Name a larger disk by HF_HOME.")
 
 

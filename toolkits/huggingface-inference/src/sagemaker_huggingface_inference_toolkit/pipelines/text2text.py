@@ -77,9 +77,7 @@ class Text2Text:
         }
         with torch.inference_mode():
             generated = self.model.generate(**on_device, **generation.merged(self._standing, asked))
-        texts = self.tokenizer.batch_decode(
-            generated, skip_special_tokens=True, clean_up_tokenization_spaces=clean
-        )
+        texts = self.tokenizer.batch_decode(generated, skip_special_tokens=True, clean_up_tokenization_spaces=clean)
         each = len(texts) // count
         return [[{self._key: text} for text in texts[i * each : (i + 1) * each]] for i in range(count)]
 
