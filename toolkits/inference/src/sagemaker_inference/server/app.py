@@ -10,10 +10,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from sagemaker_inference import errors
 from sagemaker_inference.server import board, metrics, replies, streams
 from sagemaker_inference.server.batching import AsyncBatcher, Batcher, Ticket
 from sagemaker_inference.server.wire import Wire
 from sagemaker_inference.service import Headers, Reply, Request, Service
+from sagemaker_inference.sessions import Sessions
 from sagemaker_inference.settings import Settings
 
 INVOCATIONS = "/invocations"
@@ -23,6 +25,7 @@ _METHODS = {INVOCATIONS: "POST", PING: "GET", PARAMETERS: "GET"}
 _BATCH_MEGABYTES = 100
 """What the platform allows for concurrency times payload in a batch transform job."""
 
+Get = Callable[[Request, Wire], Awaitable[Reply]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 logger = logging.getLogger("sagemaker_inference.server")
@@ -56,9 +59,12 @@ class App:
         self._wanted = first + board.WANTED
         self._running = first + board.RUNNING
         self._get = self._way()
+        if settings.sessions_enabled:
+            sessions = Sessions(settings.sessions_path, settings.sessions_expiration)
+            self._get = self._in_session(sessions, self._get)
         self._recorder = metrics.Recorder(shared, worker) if settings.metrics_path else None
 
-    def _way(self) -> Callable[[Request, Wire], Awaitable[Reply]] | None:
+    def _way(self) -> Get | None:
         """How a reply is got, where that is more than a call."""
         service, size, delay = self._service, self._settings.batch_size, self._settings.max_batch_delay_ms / 1000
         if size > 1 and not getattr(service, "batches", True):
@@ -128,6 +134,26 @@ class App:
         """Restarts the clock of the running call: it has just made an item of a stream."""
         if self._times[self._call_started]:
             self._times[self._call_started] = time.monotonic()
+
+    def _in_session(self, sessions: Sessions, get: Get | None) -> Get:
+        """The way to a reply, with what its session asks for before and after."""
+
+        async def reply(request: Request, wire: Wire) -> Reply:
+            try:
+                step = sessions.step(request)
+            except errors.GenericInferenceToolkitError as error:
+                return Reply(400, ((b"content-type", replies.JSON),), replies.error(400, str(error), "SessionError"))
+            if step.reply is not None:
+                found = step.reply
+            elif get is not None:
+                found = await get(step.request, wire)
+            else:
+                self._words[self._call_slot] = wire.slot
+                self._times[self._call_started] = time.monotonic()
+                found = self._handle(step.request)
+            return found._replace(headers=(*found.headers, *step.headers))
+
+        return reply
 
     async def _limited(self, reply: Awaitable[Reply], wire: Wire) -> Reply:
         """A reply of async functions, or a 504 in its time."""

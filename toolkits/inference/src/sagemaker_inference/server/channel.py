@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -46,6 +47,12 @@ def with_number(kind: bytes, number: int) -> bytes:
 
 def number_of(message: bytes) -> int:
     return int.from_bytes(message[1:5], "little")
+
+
+def peer(link: socket.socket) -> int:
+    """The process that made a channel: the supervisor."""
+    pid: int = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+    return pid
 
 
 def tell(channel: socket.socket, message: bytes) -> None:

@@ -78,9 +78,8 @@ def adopt_orphans() -> None:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent() -> None:
-    """Has the kernel kill this process when the process that started it ends."""
-    parent = os.getppid()
+def die_with_parent(parent: int) -> None:
+    """Has the kernel kill this process when ``parent`` ends; ends at once when it has."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

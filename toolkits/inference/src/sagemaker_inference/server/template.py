@@ -36,8 +36,8 @@ def _between(link: socket.socket, descriptor: int, number: int, serve: Callable[
     os.setpgid(0, 0)
     while os.getppid() == between:
         os.sched_yield()
-    children.die_with_parent()
     own = socket.socket(fileno=descriptor)
+    children.die_with_parent(channel.peer(own))
     channel.tell(own, channel.with_number(channel.PROCESS, os.getpid()))
     try:
         serve(own, number)

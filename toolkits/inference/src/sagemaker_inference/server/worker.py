@@ -34,12 +34,14 @@ def main(argv: Sequence[str]) -> int:
         # For this process alone: whoever else held the channel would hide its end.
         os.set_inheritable(descriptor, False)
     link = socket.socket(fileno=channel.CHANNEL_DESCRIPTOR)
-    children.die_with_parent()
+    children.die_with_parent(channel.peer(link))
     _prepare_interpreter()
     place, handler_service = Place(**json.loads(argv[0])), argv[1]
     try:
         settings = Settings.read()
-        configure_logger(settings.log_level, settings.log_format)
+        configure_logger(
+            settings.log_level, settings.log_format, model=place.model_name if settings.multi_model else ""
+        )
         # Before the model, so that the first request does not wait for it.
         from sagemaker_inference.server.serving import Serving
 
