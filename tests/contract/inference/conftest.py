@@ -36,7 +36,7 @@ def machine(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="session")
 def framework_model(engine: Engine, image: str, kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     """A model in the framework's own format, made by the image itself, where its server does not start without one."""
-    maker = PROBE / "models" / f"{kind.partition('-')[0]}.py"
+    maker = PROBE / "models" / f"make_{kind.partition('-')[0]}.py"
     if not maker.exists():
         return None
     folder = tmp_path_factory.mktemp("framework")

@@ -3,7 +3,7 @@ ARG IMAGE
 # hadolint ignore=DL3006
 FROM ${IMAGE}
 RUN --mount=type=bind,target=/run/mutants python3 /run/mutants/edit.py sagemaker_inference.server.supervisor <<'EDIT'
-        return {b"/ping": self._ping}
+        own = {b"/ping": self._ping}
 =======
-        return {b"/health": self._ping}
+        own = {b"/health": self._ping}
 EDIT
