@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -230,6 +231,14 @@ class Container:
         return status, json.loads(data)
 
 
+def gone(pid):
+    """Waits for the end of a process."""
+    deadline = time.monotonic() + LIMIT
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 @pytest.fixture
 def container(folder):
     made = []
@@ -259,9 +268,13 @@ def test_the_model_servers_death_is_seen_answered_and_mended(container):
     one.until(200)
     again = one.invoke(1)[1]
     assert again["pid"] != body["pid"]
+    os.kill(int(re.findall(r"worker 0: loading, process (\d+)", one.log.read_text())[-1]), signal.SIGKILL)
+    gone(again["pid"])
+    one.until(200)
+    again = one.invoke(1)[1]
     one.process.send_signal(signal.SIGTERM)
     assert one.process.wait(LIMIT) == 0
-    assert not Path(f"/proc/{again['pid']}").exists()
+    gone(again["pid"])
 
 
 def test_instances_have_a_model_server_each_and_code_knows_where(container, folder):
@@ -293,14 +306,21 @@ def test_a_model_that_cannot_be_loaded_ends_the_container_with_the_reason(contai
 
 def test_too_few_ports_end_the_container_with_the_reason(container):
     one = container(27550, STAND_IN.parent, SAGEMAKER_SAFE_PORT_RANGE="27551-27553", SAGEMAKER_TFS_INSTANCE_COUNT="2")
-    assert one.process.wait(LIMIT) > 0
+    assert one.process.wait(LIMIT) == 2
     assert "Give two ports for each of SAGEMAKER_TFS_INSTANCE_COUNT instances" in one.log.read_text()
 
 
 def test_wrong_variables_end_the_container_with_all_of_them(container):
-    one = container(27560, "/nowhere", SAGEMAKER_TFS_INSTANCE_COUNT="0", SAGEMAKER_TFS_ENABLE_BATCHING="yes")
-    assert one.process.wait(LIMIT) > 0
+    one = container(
+        27560,
+        "/nowhere",
+        SAGEMAKER_TFS_INSTANCE_COUNT="0",
+        SAGEMAKER_TFS_ENABLE_BATCHING="yes",
+        SAGEMAKER_MULTI_MODEL="perhaps",
+    )
+    assert one.process.wait(LIMIT) == 2
     log = one.log.read_text()
+    assert "SAGEMAKER_MULTI_MODEL=perhaps" in log
     assert "SAGEMAKER_TFS_INSTANCE_COUNT=0: use a whole number" in log
     assert "SAGEMAKER_TFS_ENABLE_BATCHING=yes: use true or false" in log
 
@@ -321,3 +341,13 @@ def test_the_program_is_looked_for_on_the_path(monkeypatch):
 
 def test_serving_names_its_handler_service():
     assert serving.HANDLER_SERVICE == "sagemaker_tensorflow_serving_container.handler_service"
+
+
+def test_what_workers_are_told():
+    assert serving.variables({}) == {"TF_CPP_MIN_LOG_LEVEL": "1", "SLIPWAY_VENDORED": "lib"}
+    assert serving.variables({"TF_CPP_MIN_LOG_LEVEL": "0", "SLIPWAY_VENDORED": ""}) == {}
+
+
+def test_a_fork_after_loading_is_refused_in_the_log(caplog):
+    assert serving.variables({"SLIPWAY_PRELOAD": "true"})["SLIPWAY_PRELOAD"] == "false"
+    assert "SLIPWAY_PRELOAD has no effect" in caplog.text

@@ -12,10 +12,11 @@ import json
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from sagemaker_inference.server import children
@@ -36,6 +37,7 @@ _ASK_SECONDS = 5.0
 _END_SECONDS = 5.0
 # sysexits.h: a service that this process needs is not there.
 _EX_UNAVAILABLE = 69
+_PR_SET_PDEATHSIG = 1
 
 
 def program() -> str | None:
@@ -103,13 +105,8 @@ class ModelServer:
 
     def start(self, arguments: Sequence[str]) -> None:
         """Starts the program, which from then on ends this process when it ends."""
-        # Imported before the fork: the child calls it before it becomes the program.
-        import ctypes  # noqa: F401
-
         logger.info("starting %s", " ".join(arguments))
-        self._process = subprocess.Popen(
-            arguments, stdin=subprocess.DEVNULL, preexec_fn=children.die_with_parent, close_fds=True
-        )
+        self._process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, preexec_fn=_dying_with_parent())
 
     def wait(self) -> None:
         """Returns when every version of every model is AVAILABLE. Raises ModelError."""
@@ -208,6 +205,21 @@ class ModelServer:
         if connection is not None:
             connection.close()
         self._kept.connection = None
+
+
+def _dying_with_parent() -> Callable[[], None]:
+    """What a child calls before it becomes its program, so that the kernel kills it when its parent ends."""
+    import ctypes
+
+    parent = os.getpid()
+    prctl = ctypes.CDLL(None).prctl
+
+    def call() -> None:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return call
 
 
 def _config(model: Model) -> str:
