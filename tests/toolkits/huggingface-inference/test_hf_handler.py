@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import re
 import sys
 import types
 import wave
@@ -14,6 +15,7 @@ from sagemaker_huggingface_inference_toolkit import (
     default_inference_handler,
     handler_service,
     media,
+    pipelines,
     places,
     request,
     transformers_utils,
@@ -251,3 +253,35 @@ def test_addresses_and_texts_are_left_alone():
     assert media.prepare("fill-mask", "/etc/passwd", None) == "/etc/passwd"
     chat = [{"role": "user", "content": "hello"}]
     assert media.prepare("image-text-to-text", chat, None) == chat
+
+
+def test_each_step_of_a_request_is_timed_and_told(caplog):
+    class Context:
+        reported = []
+
+        def get_request_header(self, idx, name):
+            return None
+
+        @property
+        def metrics(self):
+            return types.SimpleNamespace(add_time=lambda name, value, unit: self.reported.append((name, value, unit)))
+
+    served, context = handler(), Context()
+    with caplog.at_level("INFO"):
+        data = served.default_input_fn('"a"', "application/json", context)
+        prediction = served.default_predict_fn(data, lambda inputs: [inputs], context)
+        served.default_output_fn(prediction, "application/json", context)
+    assert re.fullmatch(r"preprocess \d+\.\d\d ms, predict \d+\.\d\d ms, postprocess \d+\.\d\d ms", caplog.messages[-1])
+    ((name, value, unit),) = Context.reported
+    assert (name, unit) == ("Transform Fn", "ms")
+    assert value >= 0
+    served.default_output_fn(prediction, "application/json", Context())
+    assert len(Context.reported) == 1, "user functions stood between, or the request is another one"
+
+
+def test_without_pytorch_the_library_gets_the_number_of_the_gpu(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    place = default_inference_handler._worker_device
+    assert [place({"gpu_id": given}) for given in (None, "", 1, "0")] == [-1, -1, 1, 0]
+    with pytest.raises(ImportError, match="conversational needs PyTorch"):
+        pipelines.make("conversational", None)

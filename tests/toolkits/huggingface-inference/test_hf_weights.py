@@ -82,3 +82,9 @@ def test_diffusion_models_once():
         "vae/diffusion_pytorch_model.fp16.bin",
     ]
     assert weights.unwanted([*wanted, *skipped]) == sorted(skipped)
+
+
+def test_tensorflow_takes_its_own_weights_else_safetensors():
+    names = [*REST, "model.safetensors", "pytorch_model.bin", "model.onnx"]
+    assert weights.unwanted([*names, "tf_model.h5"], tensorflow=True) == names[-1:] + names[-3:-1]
+    assert weights.unwanted(names, tensorflow=True) == ["model.onnx", "pytorch_model.bin"]

@@ -25,6 +25,7 @@ from sagemaker_huggingface_inference_toolkit import (
 )
 from sagemaker_huggingface_inference_toolkit.decoder_encoder import Records
 from sagemaker_huggingface_inference_toolkit.settings import HuggingFaceSettings
+from sagemaker_huggingface_inference_toolkit.timings import Timings
 
 logger = get_logger()
 
@@ -40,6 +41,7 @@ class HuggingFaceInferenceHandler(default_inference_handler.DefaultInferenceHand
         self._settings = settings or HuggingFaceSettings.read()
         self._alone = alone
         self._task = self._settings.task
+        self._timings = Timings()
 
     def default_model_fn(self, model_dir: str, context: Any = None) -> Any:
         """The pipeline of the model's task, on this worker's device. Raises TaskError, and what the libraries raise."""
@@ -49,7 +51,7 @@ class HuggingFaceInferenceHandler(default_inference_handler.DefaultInferenceHand
             pipeline = neuron.pipeline(task, model_dir, self._settings)
         else:
             task = self._settings.task or self._infer(model_dir)
-            where = device.of_worker(getattr(context, "system_properties", None) or {})
+            where = _worker_device(getattr(context, "system_properties", None) or {})
             pipeline = transformers_utils.get_pipeline(
                 task,
                 where,
@@ -63,33 +65,37 @@ class HuggingFaceInferenceHandler(default_inference_handler.DefaultInferenceHand
 
     def default_input_fn(self, input_data: Any, content_type: str | None, context: Any = None) -> Any:
         """A request of decoder_encoder. Raises errors of status 400 and 415."""
-        data = decoder_encoder.decode(input_data, content_type)
-        kind = negotiation.media_type(content_type)[0] if content_type else content_types.JSON
-        if kind == content_types.CSV and self._task in _NOT_BY_CSV:
-            raise errors.GenericInferenceToolkitError(400, f"{self._task} cannot be asked by CSV: send JSON.")
-        return data
+        with self._timings.step("preprocess", context):
+            kind = negotiation.media_type(content_type)[0] if content_type else content_types.JSON
+            if kind == content_types.CSV and self._task in _NOT_BY_CSV:
+                raise errors.GenericInferenceToolkitError(400, f"{self._task} cannot be asked by CSV: send JSON.")
+            return decoder_encoder.decode(input_data, content_type)
 
     def default_predict_fn(self, data: Any, model: Any, context: Any = None) -> Any:
         """What the pipeline gives for a request, or for each of several Records, in their order.
 
         Raises an error of status 400 where the pipeline says that it cannot use the request.
         """
-        if not isinstance(data, Records):
+        with self._timings.step("predict", context):
+            if isinstance(data, Records):
+                return Records(self._predict_record(record, number, model) for number, record in enumerate(data, 1))
             return self._predict_one(data, model)
-        answers = Records()
-        for number, record in enumerate(data, 1):
-            try:
-                answers.append(self._predict_one(record, model))
-            except errors.BaseInferenceToolkitError as error:
-                raise errors.GenericInferenceToolkitError(error.status_code, f"Record {number}: {error}") from error
-        return answers
 
     def default_output_fn(self, prediction: Any, accept: str, context: Any = None) -> Any:
         """Body and content type. Records are answered by lines where the client has no wish of its own."""
-        if isinstance(prediction, Records) and _has_no_wish(context):
-            accept = content_types.JSONLINES
-        kind = negotiation.choose(accept, decoder_encoder.SUPPORTED, content_types.JSON)
-        return decoder_encoder.encode(prediction, kind), decoder_encoder.image_type(kind)
+        with self._timings.step("postprocess", context):
+            if isinstance(prediction, Records) and _has_no_wish(context):
+                accept = content_types.JSONLINES
+            kind = negotiation.choose(accept, decoder_encoder.SUPPORTED, content_types.JSON)
+            body = decoder_encoder.encode(prediction, kind)
+        self._timings.tell(context)
+        return body, decoder_encoder.image_type(kind)
+
+    def _predict_record(self, data: Any, number: int, model: Any) -> Any:
+        try:
+            return self._predict_one(data, model)
+        except errors.BaseInferenceToolkitError as error:
+            raise errors.GenericInferenceToolkitError(error.status_code, f"Record {number}: {error}") from error
 
     def _predict_one(self, data: Any, model: Any) -> Any:
         inputs, parameters = request.split(data)
@@ -120,9 +126,22 @@ class HuggingFaceInferenceHandler(default_inference_handler.DefaultInferenceHand
                 raise ImportError("HF_DEVICE_MAP needs the package accelerate: name it in code/requirements.txt.")
             return settings.device_map
         brings_code = settings.trust_remote_code and settings.repository is not None
-        if brings_code and self._alone and where.type == "cuda" and importlib.util.find_spec("accelerate"):
+        if (
+            brings_code
+            and self._alone
+            and getattr(where, "type", "") == "cuda"
+            and importlib.util.find_spec("accelerate")
+        ):
             return "auto"
         return None
+
+
+def _worker_device(properties: Mapping[str, Any]) -> Any:
+    """The worker's torch.device; in an image without PyTorch the number of its GPU, -1 for the CPU."""
+    if importlib.util.find_spec("torch") is not None:
+        return device.of_worker(properties)
+    gpu = properties.get("gpu_id")
+    return int(gpu) if str(gpu).isdecimal() else -1
 
 
 def _has_no_wish(context: Any) -> bool:

@@ -11,6 +11,7 @@ failure the last line is the reason, and the exit code ``FAILED``.
 from __future__ import annotations
 
 import glob
+import importlib.util
 import os
 import shutil
 import signal
@@ -124,7 +125,7 @@ def _fetch_once(settings: HuggingFaceSettings) -> str:
     token = settings.token or False
     info = HfApi().model_info(settings.repository, revision=settings.revision, files_metadata=True, token=token)
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
-    skipped = weights.unwanted(sizes)
+    skipped = weights.unwanted(sizes, tensorflow=importlib.util.find_spec("torch") is None)
     wanted = sum(size for name, size in sizes.items() if name not in skipped)
     _say(f"Downloading {_name(settings)}: {len(sizes) - len(skipped)} files, {failures.size(wanted)}, to {_cache()}.")
     if skipped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -31,11 +32,11 @@ def get_pipeline(task: str, device: Any, model_dir: str | os.PathLike[str], **kw
     kwargs: device_map and trust_remote_code.
     Raises TaskError for a task that nothing here serves.
     """
-    import torch
-
-    if isinstance(device, int):
-        device = torch.device("cpu" if device < 0 else f"cuda:{device}")
     task = tasks.canonical(task)
+    if isinstance(device, int) and importlib.util.find_spec("torch") is not None:
+        import torch
+
+        device = torch.device("cpu" if device < 0 else f"cuda:{device}")
     source = Source(os.fspath(model_dir), device, **kwargs)
     library = library_tasks()
     tasks.check(task, tasks.known(library, pipelines.OWN))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+_TENSORFLOW = re.compile(r"(^|/)tf_model[^/]*\.h5(\.index\.json)?$")
 _OTHER_FRAMEWORKS = re.compile(
     r"(^|/)(onnx|openvino|coreml|tflite|flax|tf|rust|original|gguf)/"
     r"|\.(h5|hdf5|msgpack|ot|onnx|onnx_data|onnx\.data|tflite|gguf|ggml|mlmodel|keras|ckpt|pb)$"
@@ -21,8 +22,10 @@ _TRAINING = re.compile(
 _VARIANT = re.compile(r"\.(fp16|fp32|bf16|non_ema|int8)[.-]")
 
 
-def unwanted(files: Iterable[str]) -> list[str]:
+def unwanted(files: Iterable[str], *, tensorflow: bool = False) -> list[str]:
     """The files to leave out, of all files of one revision, sorted.
+
+    tensorflow: whether TensorFlow will load them, which takes its own weights, else safetensors.
 
     Pickled weights are left out of each folder that has safetensors; of diffusers' repositories also the weights at
     top level, which hold the parts in the folders once more. Where no weights of PyTorch would be left, everything is
@@ -31,6 +34,9 @@ def unwanted(files: Iterable[str]) -> list[str]:
     names = sorted(files)
     skipped = {name for name in names if _OTHER_FRAMEWORKS.search(name) or _TRAINING.search(name)}
     weights = [name for name in names if name not in skipped and _is_weights(name)]
+    own = [name for name in names if _TENSORFLOW.search(name)] if tensorflow else []
+    if own:
+        return sorted(skipped.difference(own).union(weights))
     if not weights:
         return []
     library = [name for name in weights if not _CONSOLIDATED.search(name)]

@@ -8,6 +8,7 @@ and called as the library's pipelines are: ``pipeline(inputs, **parameters)``.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,7 +33,9 @@ OWN: Mapping[str, tuple[str, str]] = {
 
 
 def make(task: str, source: Source) -> Callable[..., Any]:
-    """The pipeline of a task in OWN, with its model loaded."""
+    """The pipeline of a task in OWN, with its model loaded. Raises ImportError without PyTorch."""
+    if importlib.util.find_spec("torch") is None:
+        raise ImportError(f"{task} needs PyTorch, which this image does not have: choose one on a PyTorch stack.")
     module, name = OWN[tasks.base(task)]
     made: Callable[..., Any] = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)(task, source)
     return made
