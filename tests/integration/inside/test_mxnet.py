@@ -228,3 +228,23 @@ def test_the_server_answers_and_ends_with_its_own_status() -> None:
     with Server(Folder().base, MAIN) as server:
         assert server.process.wait(120) != 0
         assert "lacks model-symbol.json" in server.output.strip().splitlines()[-1], server.output
+
+
+def test_workers_forked_from_a_loaded_model_answer() -> None:
+    code = """
+        import os, mxnet as mx
+        from sagemaker_mxnet_serving_container import default_inference_handler as default
+        def model_fn(model_dir):
+            model = default.DefaultModuleInferenceHandler().default_model_fn(model_dir)
+            mx.nd.dot(mx.nd.ones((500, 500)), mx.nd.ones((500, 500))).wait_to_read()
+            model.loader = os.getpid()
+            return model
+        def predict_fn(data, model):
+            assert os.getpid() != model.loader
+            mx.nd.dot(mx.nd.ones((500, 500)), mx.nd.ones((500, 500))).wait_to_read()
+            return model.predict(data)
+    """
+    with Server(module(code).base, MAIN, SLIPWAY_PRELOAD="true", SAGEMAKER_MODEL_SERVER_WORKERS="2") as server:
+        server.wait_ready()
+        for _ in range(4):
+            assert server.send("POST", "/invocations", "[[1, 2, 3]]").json == [[6.0, 6.0]]

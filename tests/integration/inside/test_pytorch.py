@@ -553,3 +553,28 @@ def test_old_names_start_the_same_server() -> None:
         found = TorchServeEnvironment()
     assert (found.batch_size, found.max_batch_delay, found.response_timeout) == (4, 20, 7)
     assert (found.min_workers, found.max_workers, found.inference_http_port) == (1, 1, "8080")
+
+
+def test_workers_forked_from_a_loaded_model_answer() -> None:
+    """Threads of the process that loads do not exist in its children, which must not wait for them."""
+    folder = scripted(
+        Folder(
+            """
+            import os, torch
+            from sagemaker_pytorch_serving_container import default_pytorch_inference_handler as default
+            def model_fn(model_dir):
+                model = default.DefaultPytorchInferenceHandler().default_model_fn(model_dir)
+                torch.randn(1000, 1000) @ torch.randn(1000, 1000)  # starts the threads
+                return model, os.getpid()
+            def predict_fn(data, model):
+                torch.randn(1000, 1000) @ torch.randn(1000, 1000)
+                return {"sums": model[0](data), "threads": torch.get_num_threads(), "forked": os.getpid() != model[1]}
+            """
+        )
+    )
+    with Server(
+        folder.base, MAIN, SLIPWAY_PRELOAD="true", SAGEMAKER_MODEL_SERVER_WORKERS="2", OMP_NUM_THREADS="2"
+    ) as server:
+        server.wait_ready()
+        for _ in range(4):
+            assert server.send("POST", "/invocations", BODY).json == {"sums": SUMS, "threads": 2, "forked": True}

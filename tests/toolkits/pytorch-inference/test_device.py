@@ -34,6 +34,14 @@ def test_without_properties_the_first_gpu_serves(torch):
     assert device.of_worker({}) == "cuda:0"
 
 
+def test_a_model_on_a_gpu_is_not_forked(torch, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_PRELOAD", "true")
+    assert device.of_worker({}) == "cpu"
+    torch.cuda.count = 1
+    with pytest.raises(ValueError, match="SLIPWAY_PRELOAD .* cannot be forked"):
+        device.of_worker({"gpu_id": 0})
+
+
 @pytest.mark.parametrize("text", ["true", "True"])
 def test_the_retired_accelerator_means_the_cpu(torch, monkeypatch, caplog, text):
     torch.cuda.count = 1

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sagemaker_inference.logging import get_logger
+from sagemaker_inference.settings import Settings
 
 logger = get_logger()
 
@@ -20,7 +21,7 @@ def of_worker(properties: Mapping[str, Any]) -> Any:
     """The torch.device of this worker: the GPU that the server gave it, else the first, else the CPU.
 
     properties: ``context.system_properties``; their ``gpu_id`` (int, text or None) is the place among the visible
-    GPUs, and wraps around where there are fewer.
+    GPUs, and wraps around where there are fewer. Raises ValueError where a model on a GPU would be forked.
     """
     import torch
 
@@ -35,6 +36,11 @@ def of_worker(properties: Mapping[str, Any]) -> Any:
     if not torch.cuda.is_available():
         _explain_unused_gpus(torch)
         return torch.device("cpu")
+    if Settings.read().preload:
+        raise ValueError(
+            "SLIPWAY_PRELOAD forks the loaded model, and a GPU's memory cannot be forked: unset it, or keep the model "
+            f"off the GPU with {VISIBLE_ENV}=-1."
+        )
     wanted = properties.get("gpu_id")
     number = int(wanted) if wanted is not None and str(wanted) != "" else 0
     device = torch.device("cuda", max(number, 0) % torch.cuda.device_count())
