@@ -278,6 +278,28 @@ def test_unload_waits_for_running_requests(router):
     assert "busy" not in router.names()
 
 
+LOGS = """
+    import logging
+    def model_fn(model_dir):
+        logging.getLogger("mine").info("from the model")
+    def transform_fn(model, data, content_type, accept):
+        return data
+"""
+
+
+def test_lines_of_the_log_name_their_model(router, tmp_path):
+    router.loaded("100%s {x}", LOGS)
+    assert "INFO 100%s {x}: mine: from the model" in router.log
+    assert "INFO 100%s {x}: sagemaker_inference.server: worker 0: ready" in router.log
+    assert router.unload("100%s {x}").status == 200
+    other = routers.started(tmp_path, SLIPWAY_LOG_FORMAT="json")
+    other.loaded("in json", LOGS)
+    lines = [json.loads(line) for line in other.log.splitlines()]
+    assert [line["model"] for line in lines if line["message"] == "from the model"] == ["in json"]
+    assert "model" not in lines[0]
+    other.close()
+
+
 def test_units_cannot_be_reached_by_others(router):
     router.loaded("private")
     (folder,) = router.base.glob("serve-*")

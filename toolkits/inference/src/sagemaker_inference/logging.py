@@ -14,11 +14,19 @@ NAME = "sagemaker-inference"
 request_ids: ContextVar[tuple[str, str] | None] = ContextVar("request_ids", default=None)
 
 _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_TEXT_OF_MODEL = "%(asctime)s %(levelname)s {model}: %(name)s: %(message)s"
 _PLAIN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time (UTC), level, logger, message, the request's ids, traceback, and all ``extra``."""
+    """One JSON object a line: time (UTC), level, logger, message, the request's ids, traceback, and all ``extra``.
+
+    model: named in each line, where the container has many.
+    """
+
+    def __init__(self, model: str = "") -> None:
+        super().__init__()
+        self._common: dict[str, object] = {"model": model} if model else {}
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, object] = {
@@ -27,6 +35,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             "process": record.process,
+            **self._common,
         }
         ids = request_ids.get()
         if ids:
@@ -38,12 +47,17 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logger(
-    level: int | str = logging.INFO, log_format: str = "text", stream: TextIO | None = None
+    level: int | str = logging.INFO, log_format: str = "text", stream: TextIO | None = None, model: str = ""
 ) -> logging.Logger:
-    """Sends the log of this process, user code's too, to standard output; log_format: ``text`` or ``json``."""
+    """Sends the log of this process, user code's too, to standard output.
+
+    log_format: ``text`` or ``json``. model: named in each line, where the container has many.
+    """
     import time
 
-    formatter = JsonFormatter() if log_format == "json" else logging.Formatter(_TEXT)
+    # A percent sign in a name is no field.
+    text = _TEXT_OF_MODEL.format(model=model.replace("%", "%%")) if model else _TEXT
+    formatter = JsonFormatter(model) if log_format == "json" else logging.Formatter(text)
     formatter.converter = time.gmtime
     handler = logging.StreamHandler(stream or sys.stdout)
     handler.setFormatter(formatter)

@@ -1,6 +1,13 @@
-"""uvicorn's HTTP/1.1 for the router's clients: heads have a limit, and what cannot be read is refused in JSON."""
+"""uvicorn's HTTP/1.1 for the router's clients.
+
+Differences: heads have a limit, what cannot be read is refused in JSON, and an answer's head leaves together with what
+is there of its body, in one packet.
+"""
 
 from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -14,6 +21,9 @@ class Front(HttpToolsProtocol):
 
     _in_head = True
     _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(cast(asyncio.Transport, _Joining(transport, self.loop)))
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -37,3 +47,34 @@ class Front(HttpToolsProtocol):
     def _refuse(self, status: int, message: str) -> None:
         self.transport.write(replies.whole(status, message, close=True))
         self.transport.close()
+
+
+class _Joining:
+    """A transport that keeps an answer's head until the next bytes come, or the event loop's turn is over."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            self._transport.write(self._head + data)
+            self._head = b""
+        elif data.startswith(b"HTTP/1.1 "):
+            self._head = data
+            self._loop.call_soon(self._flush)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        head, self._head = self._head, b""
+        if head:
+            self._transport.write(head)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)

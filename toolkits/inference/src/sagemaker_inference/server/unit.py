@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(exits.STOPPED))
     given = _parse(argv)
     settings = Settings.read()
-    configure_logger(settings.log_level, settings.log_format)
+    configure_logger(settings.log_level, settings.log_format, model=given.name)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(given.socket)
     listener.listen(_BACKLOG)
