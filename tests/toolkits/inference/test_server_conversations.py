@@ -50,7 +50,6 @@ def address(server: serving.Server, path: str = "/invocations-bidirectional-stre
     return f"ws://127.0.0.1:{server.port}{path}"
 
 
-@pytest.mark.row("B-1", "B-2", "B-3")
 def test_messages_go_both_ways_and_keep_their_kind(start, tmp_path):
     server = start().ready()
     with connect(address(server), additional_headers={"X-Hello": "hi"}) as link:
@@ -82,7 +81,6 @@ def test_an_error_closes_the_stream_with_its_reason(start):
     assert "ValueError: as asked" in server.log
 
 
-@pytest.mark.row("S-5")
 def test_a_client_that_leaves_ends_the_function(start, tmp_path):
     server = start().ready()
     with connect(address(server)) as link:
@@ -91,7 +89,6 @@ def test_a_client_that_leaves_ends_the_function(start, tmp_path):
     assert server.post(b"x").status == 200
 
 
-@pytest.mark.row("B-5")
 @pytest.mark.parametrize(
     ("code", "path"), [(serving.ECHO, "/invocations-bidirectional-stream"), (CODE, "/other"), (CODE, "/ping/ws")]
 )
@@ -113,7 +110,6 @@ def test_a_worker_that_dies_ends_the_stream(start):
     assert server.post(b"x").status == 200
 
 
-@pytest.mark.row("P-8")
 def test_a_stop_closes_streams(start):
     server = start().ready()
     with connect(address(server)) as link:

@@ -51,7 +51,6 @@ def both_ready(server: serving.Server) -> list[int]:
     return serving.wait_for(lambda: server.log.count("ready after") == 2 and server.workers(), server)
 
 
-@pytest.mark.row("E-7")
 def test_a_killed_worker_takes_one_request_with_it(start, tmp_path):
     server = start().ready()
     held = tmp_path / "held"
@@ -69,7 +68,6 @@ def test_a_killed_worker_takes_one_request_with_it(start, tmp_path):
     assert "SIGKILL" in server.log
 
 
-@pytest.mark.row("E-7")
 def test_idle_connections_outlive_their_worker(start):
     server = start().ready()
     clients = [server.client() for _ in range(4)]
@@ -80,7 +78,6 @@ def test_idle_connections_outlive_their_worker(start):
     assert {answer.body for answer in second}.isdisjoint(first)
 
 
-@pytest.mark.row("E-7")
 @pytest.mark.parametrize(("word", "how"), [(b"kill", "signal 9"), (b"exit", "exit code 3")])
 def test_user_code_that_ends_its_process(start, word, how):
     server = start().ready()
@@ -90,7 +87,6 @@ def test_user_code_that_ends_its_process(start, word, how):
     assert server.post(b"echo").status == 200
 
 
-@pytest.mark.row("E-7")
 def test_traffic_goes_on_while_workers_are_killed(start):
     server = start(SAGEMAKER_MODEL_SERVER_WORKERS="2").ready()
     both_ready(server)
@@ -126,7 +122,6 @@ def test_traffic_goes_on_while_workers_are_killed(start):
     assert all(b"WorkerDied" in body for body in failed)
 
 
-@pytest.mark.row("E-5", "Case 38", "36", "46")
 def test_a_request_over_the_limit_gets_504_and_its_worker_is_restarted(start, tmp_path):
     server = start(SAGEMAKER_MODEL_SERVER_TIMEOUT="1").ready()
     held = tmp_path / "held"
@@ -141,7 +136,6 @@ def test_a_request_over_the_limit_gets_504_and_its_worker_is_restarted(start, tm
     assert "transform_fn" in server.log
 
 
-@pytest.mark.row("H-5", "H-4")
 def test_ping_answers_while_every_worker_computes(start, tmp_path):
     server = start(SAGEMAKER_MODEL_SERVER_WORKERS="2").ready()
     both_ready(server)
@@ -179,7 +173,6 @@ def test_a_request_on_a_busy_workers_connection_goes_to_a_free_one(start, tmp_pa
     assert clients[0].answer().body.partition(b" ")[2] == owners[0].partition(b" ")[2]
 
 
-@pytest.mark.row("E-5")
 def test_a_full_queue_is_503_with_retry_after(start, tmp_path):
     server = start(SLIPWAY_QUEUE_SIZE="3").ready()
     held = tmp_path / "held"
@@ -195,7 +188,6 @@ def test_a_full_queue_is_503_with_retry_after(start, tmp_path):
     assert [client.answer().status for client in (first, *waiting)] == [200] * 4
 
 
-@pytest.mark.row("54")
 def test_deaths_without_an_answer_between_end_the_server(start):
     server = start(SLIPWAY_MAX_RESTARTS="1").ready()
     assert server.post(b"kill").status == 500

@@ -32,7 +32,6 @@ def resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-@pytest.mark.row("H-4")
 def test_silent_clients_keep_nobody_out(start):
     server = start().ready()
     silent = [server.client() for _ in range(300)]

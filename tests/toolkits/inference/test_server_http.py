@@ -26,13 +26,11 @@ def server(tmp_path_factory):
     one.close()
 
 
-@pytest.mark.row("P-1", "H-1", "H-8")
 def test_ping_is_empty_and_ok(server):
     answer = server.get("/ping")
     assert (answer.status, answer.body) == (200, b"")
 
 
-@pytest.mark.row("E-5")
 @pytest.mark.parametrize("path", ["/", "/models", "/invocations/", "/ping/x", "/invocations-bidirectional-stream"])
 def test_an_unknown_path_is_a_404_in_json(server, path):
     answer = server.get(path)
@@ -57,19 +55,16 @@ def test_another_method_is_a_405_that_names_the_right_one(server, method, path, 
     assert answer.error["type"] == "MethodNotAllowed"
 
 
-@pytest.mark.row("H-11")
 def test_unknown_headers_are_ignored(server):
     assert server.post(b"x", X_Whatever="1", X_Amzn_SageMaker_Target_Variant="v").status == 200
 
 
-@pytest.mark.row("H-12")
 def test_requests_of_one_connection_follow_each_other(server):
     client = server.client()
     for number in range(5):
         assert client.post(b"%d" % number).answer().body == b"%d" % number
 
 
-@pytest.mark.row("H-12")
 def test_pipelined_requests_are_answered_in_order(server):
     client = server.client()
     requests = [b"POST /invocations HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n%d" % number for number in range(9)]
@@ -77,7 +72,6 @@ def test_pipelined_requests_are_answered_in_order(server):
     assert [client.answer().body for _ in requests] == [b"%d" % number for number in range(9)]
 
 
-@pytest.mark.row("H-5")
 def test_pings_and_requests_may_share_a_connection(server):
     client = server.client()
     ping = b"GET /ping HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -85,7 +79,6 @@ def test_pings_and_requests_may_share_a_connection(server):
     assert [client.answer().body for _ in range(4)] == [b"", b"", b"a", b""]
 
 
-@pytest.mark.row("H-12")
 def test_a_body_may_come_in_chunks(server):
     client = server.client()
     client.send(b"POST /invocations HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
@@ -95,7 +88,6 @@ def test_a_body_may_come_in_chunks(server):
     assert client.answer().body == b"a" * 10 + b"b" * 70000 + b"c"
 
 
-@pytest.mark.row("H-12")
 def test_a_client_that_asks_first_is_told_to_go_on(server):
     client = server.client()
     client.send(b"POST /invocations HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n")
@@ -146,13 +138,11 @@ def test_close_is_honoured(server):
     assert client.ended()
 
 
-@pytest.mark.row("Case 37")
 def test_a_hundred_megabytes_pass_both_ways(server):
     body = bytes(range(256)) * 4096 * 100
     assert server.post(body).body == body
 
 
-@pytest.mark.row("E-5")
 def test_more_than_the_limit_is_refused_with_both_sizes(server):
     limit = 128 << 20
     client = server.client()
@@ -207,7 +197,6 @@ def test_a_ping_with_a_body_is_answered_and_its_body_is_no_request(server):
     assert client.ended()
 
 
-@pytest.mark.row("T-3", "T-4")
 def test_execution_parameters(server):
     answer = server.get("/execution-parameters")
     # The job's own limit is larger than the product of concurrency and payload may be.

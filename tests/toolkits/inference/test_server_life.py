@@ -36,7 +36,6 @@ def start(tmp_path):
         one.close()
 
 
-@pytest.mark.row("H-8", "1", "9", "38", "39", "51")
 def test_not_ready_before_the_model_is_loaded(start, tmp_path):
     server = start(LOADING)
     serving.wait_for((tmp_path / "importing").exists, server)
@@ -48,7 +47,6 @@ def test_not_ready_before_the_model_is_loaded(start, tmp_path):
     assert server.ready().post(b"x").status == 200
 
 
-@pytest.mark.row("P-9", "2", "12", "25", "Case 31", "7")
 def test_a_model_that_cannot_be_loaded_ends_the_server_with_its_traceback_last(start):
     server = start(
         """
@@ -65,7 +63,6 @@ def test_a_model_that_cannot_be_loaded_ends_the_server_with_its_traceback_last(s
     assert "model_fn" in server.log
 
 
-@pytest.mark.row("U-10")
 def test_an_error_while_importing_ends_the_server_with_its_traceback_last(start):
     server = start("import no_such_module_anywhere")
     assert server.wait() == 5
@@ -84,7 +81,6 @@ def test_a_load_over_its_limit_ends_the_server_with_a_traceback(start):
     assert "inference.py" in server.log
 
 
-@pytest.mark.row("H-9")
 def test_a_model_that_raises_once_later_is_loaded_again(start, tmp_path):
     code = """
         import os
@@ -103,7 +99,6 @@ def test_a_model_that_raises_once_later_is_loaded_again(start, tmp_path):
     assert server.ready().post(b"x").status == 200
 
 
-@pytest.mark.row("H-9", "54")
 def test_a_model_that_always_raises_later_ends_the_server(start, tmp_path):
     code = """
         import os
@@ -122,7 +117,6 @@ def test_a_model_that_always_raises_later_ends_the_server(start, tmp_path):
     assert "never again" in server.log.strip().splitlines()[-1]
 
 
-@pytest.mark.row("P-8")
 def test_sigterm_lets_running_requests_finish(start, tmp_path):
     code = """
         import os, time
@@ -156,7 +150,6 @@ def test_sigterm_lets_running_requests_finish(start, tmp_path):
     assert not any(map(serving.is_alive, workers))
 
 
-@pytest.mark.row("P-8")
 def test_a_request_that_does_not_end_is_ended_by_the_drain_limit(start, tmp_path):
     code = """
         import os, subprocess, time
@@ -179,7 +172,6 @@ def test_a_request_that_does_not_end_is_ended_by_the_drain_limit(start, tmp_path
     assert not serving.is_alive((tmp_path / "child").read_text())
 
 
-@pytest.mark.row("P-8")
 def test_sigterm_before_ready_ends_at_once(start, tmp_path):
     server = start(LOADING)
     serving.wait_for((tmp_path / "importing").exists, server)
@@ -189,7 +181,6 @@ def test_sigterm_before_ready_ends_at_once(start, tmp_path):
     assert not any(map(serving.is_alive, workers))
 
 
-@pytest.mark.row("P-8")
 def test_no_worker_outlives_a_supervisor_that_is_killed(start):
     server = start().ready()
     workers = server.workers()
@@ -197,7 +188,6 @@ def test_no_worker_outlives_a_supervisor_that_is_killed(start):
     serving.wait_for(lambda: not any(map(serving.is_alive, workers)), server)
 
 
-@pytest.mark.row("2.6")
 def test_wrong_variables_end_the_server_at_once(start):
     server = start(SAGEMAKER_BIND_TO_PORT="x", SAGEMAKER_MODEL_SERVER_WORKERS="many")
     assert server.wait() == 2
@@ -212,14 +202,12 @@ def test_a_port_that_is_taken_is_named(start):
     assert f"Port {first.port} cannot be listened on" in second.log
 
 
-@pytest.mark.row("47", "5")
 def test_the_effective_configuration_is_said_once_with_its_sources(start):
     server = start(SAGEMAKER_MODEL_SERVER_TIMEOUT="90").ready()
     assert server.log.count("timeout_seconds = 90.0 (SAGEMAKER_MODEL_SERVER_TIMEOUT)") == 1
     assert "workers = 1 (SAGEMAKER_MODEL_SERVER_WORKERS)" in server.log
 
 
-@pytest.mark.row("10")
 def test_orphans_are_reaped(start, tmp_path):
     code = """
         import os, subprocess

@@ -19,7 +19,6 @@ def cpus(monkeypatch, affinity: int) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(affinity)))
 
 
-@pytest.mark.row("14", "Case 30", "X-4")
 @pytest.mark.parametrize(
     ("files", "affinity", "expected"),
     [
@@ -43,7 +42,6 @@ def test_usable_cpus(tmp_path, monkeypatch, files, affinity, expected):
     assert capacity.cpus(str(tmp_path)) == expected
 
 
-@pytest.mark.row("Case 36", "X-4")
 @pytest.mark.parametrize(
     ("visible", "devices", "expected"),
     [
@@ -66,7 +64,6 @@ def test_gpus(tmp_path, visible, devices, expected):
     assert capacity.gpus(environ, str(tmp_path)) == expected
 
 
-@pytest.mark.row("32", "54")
 @pytest.mark.parametrize(
     ("wanted", "size", "free", "expected"),
     [(4, 100, 10000, 4), (4, 1000, 2300, 3), (4, 1000, 900, 1), (4, 0, 100, 4), (4, 100, None, 4)],
@@ -142,7 +139,6 @@ def test_how_a_process_ended(code, words):
     assert children.how(code) == words
 
 
-@pytest.mark.row("T-3", "T-4")
 @pytest.mark.parametrize(
     ("variables", "workers", "expected"),
     [

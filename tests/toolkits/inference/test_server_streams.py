@@ -87,7 +87,6 @@ def start(tmp_path):
         one.close()
 
 
-@pytest.mark.row("S-1", "S-6")
 def test_each_item_is_a_chunk(server):
     client = server.client().post(b"three")
     head = client.until(b"\r\n\r\n")
@@ -96,7 +95,6 @@ def test_each_item_is_a_chunk(server):
     assert client.post(b"three").answer().body == b"item 0;item 1;item 2;"
 
 
-@pytest.mark.row("S-1")
 def test_an_item_is_sent_when_it_is_made(server):
     client = server.client().post(b"paced")
     client.until(b"\r\n\r\n")
@@ -106,7 +104,6 @@ def test_an_item_is_sent_when_it_is_made(server):
     assert list(chunks) == [b"second;"]
 
 
-@pytest.mark.row("S-3")
 def test_an_error_after_the_first_item_breaks_the_connection(server):
     client = server.client().post(b"breaks")
     assert b" 200 " in client.until(b"\r\n\r\n")
@@ -116,7 +113,6 @@ def test_an_error_after_the_first_item_breaks_the_connection(server):
     assert server.post(b"three").status == 200
 
 
-@pytest.mark.row("S-4")
 def test_an_error_before_the_first_item_is_an_ordinary_answer(server):
     client = server.client().post(b"breaks_early")
     answer = client.answer()
@@ -125,7 +121,6 @@ def test_an_error_before_the_first_item_is_an_ordinary_answer(server):
     assert client.post(b"three").answer().status == 200
 
 
-@pytest.mark.row("S-5")
 def test_a_client_that_leaves_ends_the_generator(server):
     notes = server.base / "notes"
     client = server.client().post(b"forever")
@@ -171,7 +166,6 @@ def test_async_functions_run_side_by_side(start):
     assert [client.answer().body for client in clients] == [b"%d" % number for number in range(5)]
 
 
-@pytest.mark.row("E-5")
 def test_an_async_request_over_the_limit_gets_504_and_its_worker_lives(start):
     code = (
         FUNCTIONS
@@ -223,7 +217,6 @@ BATCH = (
 )
 
 
-@pytest.mark.row("3", "4", "5", "U-12", "U-13")
 def test_requests_in_a_batch_get_their_own_answers(start, tmp_path):
     server = start(BATCH, SLIPWAY_BATCH_SIZE="4", SLIPWAY_MAX_BATCH_DELAY_MS="10000").ready()
     clients = [server.client() for _ in range(4)]
@@ -247,7 +240,6 @@ def test_a_batch_that_does_not_fill_runs_after_the_delay(start, tmp_path):
     assert [client.answer().body for _ in range(3)] == [b"P"] * 3
 
 
-@pytest.mark.row("E-7")
 def test_a_worker_that_dies_in_a_batch_answers_all_of_it(start, tmp_path):
     server = start(BATCH, SLIPWAY_BATCH_SIZE="3", SLIPWAY_MAX_BATCH_DELAY_MS="10000").ready()
     clients = [server.client().post(body, b"content-type: application/x") for body in (b"a", b"die", b"c")]
@@ -256,7 +248,6 @@ def test_a_worker_that_dies_in_a_batch_answers_all_of_it(start, tmp_path):
     assert all("signal 9" in answer.error["message"] for answer in answers)
 
 
-@pytest.mark.row("3")
 def test_a_batch_size_without_a_function_for_batches_is_said(start):
     server = start(serving.ECHO, SAGEMAKER_TS_BATCH_SIZE="3").ready()
     assert json.loads(server.post(b"[1]").body) == [1]

@@ -49,7 +49,6 @@ def identity(answer: serving.Answer) -> str:
     return found[1]
 
 
-@pytest.mark.row("Z-1", "Z-2", "Z-3", "Z-4", "Z-5")
 def test_a_session_from_its_opening_to_its_end(start, tmp_path):
     server = start(SAGEMAKER_MODEL_SERVER_WORKERS="2")
     opened = server.post('{"requestType": "NEW_SESSION"}', **NEW)
@@ -70,7 +69,6 @@ def test_a_session_from_its_opening_to_its_end(start, tmp_path):
     assert server.post("1").body == b"none"
 
 
-@pytest.mark.row("Z-4", "Z-5")
 def test_a_session_expires(start, tmp_path):
     server = start(SAGEMAKER_SESSIONS_EXPIRATION="1")
     session = {"X_Amzn_SageMaker_Session_Id": identity(server.post("1", **NEW))}
@@ -80,7 +78,6 @@ def test_a_session_expires(start, tmp_path):
     assert len(list((tmp_path / "serve-sessions").iterdir())) == 1
 
 
-@pytest.mark.row("Z-5")
 def test_without_the_feature_the_header_is_ignored(start):
     server = start(SAGEMAKER_ENABLE_STATEFUL_SESSIONS="false")
     answer = server.post('{"requestType": "NEW_SESSION"}', **NEW)
