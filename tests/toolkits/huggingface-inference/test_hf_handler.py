@@ -256,15 +256,15 @@ def test_addresses_and_texts_are_left_alone():
 
 
 def test_each_step_of_a_request_is_timed_and_told(caplog):
-    class Context:
-        reported = []
+    reported = []
 
+    class Context:
         def get_request_header(self, idx, name):
             return None
 
         @property
         def metrics(self):
-            return types.SimpleNamespace(add_time=lambda name, value, unit: self.reported.append((name, value, unit)))
+            return types.SimpleNamespace(add_time=lambda name, value, unit: reported.append((name, value, unit)))
 
     served, context = handler(), Context()
     with caplog.at_level("INFO"):
@@ -272,11 +272,11 @@ def test_each_step_of_a_request_is_timed_and_told(caplog):
         prediction = served.default_predict_fn(data, lambda inputs: [inputs], context)
         served.default_output_fn(prediction, "application/json", context)
     assert re.fullmatch(r"preprocess \d+\.\d\d ms, predict \d+\.\d\d ms, postprocess \d+\.\d\d ms", caplog.messages[-1])
-    ((name, value, unit),) = Context.reported
+    ((name, value, unit),) = reported
     assert (name, unit) == ("Transform Fn", "ms")
     assert value >= 0
     served.default_output_fn(prediction, "application/json", Context())
-    assert len(Context.reported) == 1, "user functions stood between, or the request is another one"
+    assert len(reported) == 1, "user functions stood between, or the request is another one"
 
 
 def test_without_pytorch_the_library_gets_the_number_of_the_gpu(monkeypatch):

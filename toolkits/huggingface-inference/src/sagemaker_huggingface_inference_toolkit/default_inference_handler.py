@@ -126,22 +126,17 @@ class HuggingFaceInferenceHandler(default_inference_handler.DefaultInferenceHand
                 raise ImportError("HF_DEVICE_MAP needs the package accelerate: name it in code/requirements.txt.")
             return settings.device_map
         brings_code = settings.trust_remote_code and settings.repository is not None
-        if (
-            brings_code
-            and self._alone
-            and getattr(where, "type", "") == "cuda"
-            and importlib.util.find_spec("accelerate")
-        ):
-            return "auto"
-        return None
+        if not brings_code or not self._alone or getattr(where, "type", "") != "cuda":
+            return None
+        return "auto" if importlib.util.find_spec("accelerate") else None
 
 
 def _worker_device(properties: Mapping[str, Any]) -> Any:
     """The worker's torch.device; in an image without PyTorch the number of its GPU, -1 for the CPU."""
     if importlib.util.find_spec("torch") is not None:
         return device.of_worker(properties)
-    gpu = properties.get("gpu_id")
-    return int(gpu) if str(gpu).isdecimal() else -1
+    gpu = str(properties.get("gpu_id"))
+    return int(gpu) if gpu.isdecimal() else -1
 
 
 def _has_no_wish(context: Any) -> bool:
