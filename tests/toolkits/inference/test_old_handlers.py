@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import pickle
 import sys
@@ -91,6 +92,26 @@ def test_function_is_called_once_without_data_before_the_first_request(base, han
     assert sys.modules["old_handler"].calls == [None, b"x"]
 
 
+def test_class_with_the_usual_name_is_meant_among_several(base, handler):
+    path = handler("""
+        class Helper:
+            def handle(self, data, context): return ["helper"]
+        class HandlerService:
+            def handle(self, data, context): return ["right"]
+    """)
+    base.load(path)
+    assert base.post("x").text == "right"
+
+
+@pytest.mark.parametrize("name", ["HandlerService", "DefaultHandlerService"])
+def test_class_that_is_only_imported_is_served_where_there_is_no_other(base, handler, name):
+    handler(f"class {name}:\n    def handle(self, data, context): return ['theirs']", "old_handler_other.py")
+    base.load(handler(f"from old_handler_other import {name}"))
+    assert base.post("x").text == "theirs"
+    base.load(handler(f"from old_handler_other import {name}\ndef handle(data, context): return ['own']"))
+    assert base.post("x").text == "own"
+
+
 def test_module_with_a_service_of_our_own_form(base, handler):
     path = handler("""
         from sagemaker_inference.service import Reply, Service
@@ -135,17 +156,21 @@ def test_handler_that_is_nowhere(base):
         ("[{'a': 1}]", 200, "application/json", b'{"a": 1}'),
         ("[[1, 2]]", 200, "application/json", b"[1, 2]"),
         ("('x',)", 200, "text/plain; charset=utf-8", b"x"),
-        ("'x'", 500, "application/json", None),
-        ("None", 500, "application/json", None),
-        ("['x', 'y']", 500, "application/json", None),
-        ("[]", 500, "application/json", None),
+        ("'x'", 500, "application/json", "handle returned str, and not a list with one body for each request."),
+        ("None", 500, "application/json", "handle returned NoneType, and not a list with one body for each request."),
+        ("['x', 'y']", 500, "application/json", "handle returned 2 bodies for 1 requests."),
+        ("[]", 500, "application/json", "handle returned 0 bodies for 1 requests."),
+        ("[later()]", 500, "application/json", "handle returned something to be awaited: define it with async def."),
     ],
 )
 def test_results_of_old_handlers(base, handler, result, status, kind, body):
-    base.load(handler(f"def handle(data, context): return {result}"))
+    base.load(handler(f"async def later(): pass\ndef handle(data, context): return {result} if data else None"))
     got = base.post("x")
     assert (got.status, got.kind) == (status, kind)
-    assert body is None or got.body == body
+    if status == 200:
+        assert got.body == body
+    else:
+        assert got.error["message"] == body
 
 
 def test_errors_in_old_handlers(base, handler, caplog):
@@ -160,6 +185,18 @@ def test_errors_in_old_handlers(base, handler, caplog):
     assert (base.post("known").status, base.post("known").error["message"]) == (422, "bad input")
     assert base.post("x").error["type"] == "KeyError"
     assert "Request r-1" in caplog.text and "in handle" in caplog.text
+
+
+@pytest.mark.parametrize(("form", "ids"), [("json", ("r-1", "mine")), ("text", None)])
+def test_ids_of_the_request_reach_json_lines_of_the_log(base, handler, form, ids):
+    base.variables["SLIPWAY_LOG_FORMAT"] = form
+    path = handler("""
+        from sagemaker_inference import logging
+        def handle(data, context): return [str(logging.request_ids.get())]
+    """)
+    base.load(path)
+    got = contextvars.Context().run(base.post, "x", X_Amzn_SageMaker_Inference_Id="mine")
+    assert got.text == str(ids)
 
 
 def test_old_handler_answers_groups_in_one_call(base, handler):

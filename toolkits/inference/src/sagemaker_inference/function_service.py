@@ -100,9 +100,7 @@ class FunctionService(Service):
             exchange.read(self._default_accept)
             if model.transform:
                 exchange.forget_choice()
-                result = model.transform.call(
-                    model.value, exchange.body, exchange.kind, exchange.accept.value, context
-                )
+                result = model.transform.call(model.value, exchange.body, exchange.kind, exchange.accept.value, context)
                 if model.transform.awaitable:
                     result = await result
                 return await self._reply(exchange, model.transform, result)

@@ -36,5 +36,3 @@ def retrieve_content_type_header(request_property: Mapping[str, str]) -> str | N
 def remove_crlf(illegal_string: str) -> str:
     """The text on one line: each CR and LF becomes a blank."""
     return illegal_string.replace("\n", " ").replace("\r", " ")
-
-
