@@ -361,6 +361,13 @@ def test_transformer_keeps_the_rules_of_the_quick_way(base, handler):
     assert [(one.status, one.headers[0][1]) for one in replies] == [(418, b"application/json"), (200, b"e/f")]
 
 
+def test_transform_fn_of_the_user_through_a_transformer(base, handler):
+    base.code("def transform_fn(model, data, kind, accept, context): return f'{model} {data} {kind} {accept}', 'a/b'")
+    base.load(handler(SLOW))
+    got = base.post("1,2", "text/csv", "c/d")
+    assert (got.text, got.kind) == ("3 1,2 text/csv c/d", "a/b")
+
+
 def test_own_error_handling_of_a_transformer(base, handler):
     path = handler(
         SLOW.replace(
