@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from slipway.engine.docker import Engine
-from slipway.errors import DiskError, EngineError, Fault, Interrupted, SlipwayError, SpecError
+from slipway.errors import DiskError, EngineError, Fault, Interrupted, NotFoundError, SlipwayError, SpecError
 from slipway.records import CheckResult
 from slipway.verify.contract import Check, function_of
 
@@ -129,7 +129,8 @@ def _not_of_the_image(error: BaseException | None, when: str, check: Check) -> S
     A container that cannot start is the image's fault; an engine that is gone is not, nor is a check that breaks while
     it prepares.
     """
-    if isinstance(error, (DiskError, Interrupted)):
+    # An image that somebody takes away meanwhile is not to blame either.
+    if isinstance(error, (DiskError, Interrupted, NotFoundError)):
         return error
     if isinstance(error, EngineError):
         return None if _engine_answers() else error

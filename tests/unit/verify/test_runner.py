@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from slipway.errors import DiskError, Interrupted, SlipwayError, SpecError
+from slipway.errors import DiskError, Interrupted, NotFoundError, SlipwayError, SpecError
 from slipway.records import CheckResult, Records, Verdict
 from slipway.verify.runner import Verifier
 from slipway.verify.target import Target
@@ -143,6 +143,7 @@ def test_a_container_that_cannot_start_fails_the_check(bench: Bench, monkeypatch
         ("EngineError('gone')", SlipwayError, "gone"),
         ("DiskError('full')", DiskError, "full"),
         ("Interrupted('stopped')", Interrupted, "stopped"),
+        ("NotFoundError('gone')", NotFoundError, "gone"),
         ("FileNotFoundError('a file of ours')", SlipwayError, "a.two itself broke"),
         ("ValueError('a mistake of ours')", SlipwayError, "a.two itself broke"),
     ],
