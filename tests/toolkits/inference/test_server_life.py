@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from . import serving
+from .index import wheel
 
 LOADING = """
     import os, time
@@ -221,3 +222,35 @@ def test_orphans_are_reaped(start, tmp_path):
     orphan = (tmp_path / "orphan").read_text().strip()
     serving.wait_for(lambda: not serving.is_alive(orphan), server)
     assert server.post(b"x").status == 200
+
+
+def test_requirements_that_cannot_be_installed_end_the_server(start, tmp_path):
+    (tmp_path / "model" / "code").mkdir(parents=True)
+    (tmp_path / "model" / "code" / "requirements.txt").write_text("no-such-package-as-this==1.0\n")
+    server = start(serving.ECHO, PIP_NO_INDEX="1")
+    # The port is open while they are looked for.
+    serving.wait_for(lambda: server.ping() == 503 or server.ended(), server)
+    assert server.wait() == 3
+    assert "no-such-package-as-this" in server.log
+    assert "requirements.txt" in server.log.strip().splitlines()[-1]
+
+
+def test_requirements_are_there_before_the_model_is_loaded(start, tmp_path):
+    wheels = tmp_path / "model" / "code"
+    wheels.mkdir(parents=True)
+    wheel(wheels, "a-requirement", "1.0")
+    (wheels / "requirements.txt").write_text("./a_requirement-1.0-py3-none-any.whl\n")
+    code = """
+        import a_requirement
+        def model_fn(model_dir):
+            return a_requirement.__file__
+        def transform_fn(model, data, content_type, accept):
+            return model, "text/plain"
+    """
+    server = start(code, PIP_NO_INDEX="1").ready()
+    folder = server.post(b"x").body.decode()
+    # In a folder of the server's own, which goes with it.
+    assert folder.startswith(str(tmp_path / "serve-"))
+    server.terminate()
+    assert server.wait() == 0
+    assert not list(tmp_path.glob("serve-*"))
