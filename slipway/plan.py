@@ -157,7 +157,7 @@ def _refuse_idle(images: tuple[Image, ...], sources: Sources) -> None:
     """What a stack leaves out must belong to a package of its locks: a wrong name would leave out nothing."""
     faults = {}
     for cell in (cell for image in images for cell in image.ground):
-        folders = [f"{each.stack_id}/" for each in cell.ground]
+        folders = [f"{each.framework}-{each.release}-" for each in cell.ground]  # of every processor and Python
         texts = (text for name, text in sources.locks.items() if name.startswith(tuple(folders)))
         held = {name for text in texts for name, _ in wheels.entries(text)}
         for package in cell.leave_out:

@@ -83,8 +83,8 @@ def known(project: Path) -> list[Step]:
             for name in tried
         ),
         Step("golden", (_pytest("tests/golden"),)),
-        # Integration tests start from these images.
-        Step("images", (_module("invoke", "build", "--all"),)),
+        # Integration tests start from these images. GPU images are built where they are released.
+        Step("images", (_module("invoke", "build", "--all", "--processor", "cpu"),)),
         Step("integration", (_pytest("tests/integration", "-m", "not slow"),)),
         *(
             Step(
@@ -95,7 +95,7 @@ def known(project: Path) -> list[Step]:
             for name in contained
         ),
         # A verdict that is on file for the same image and checks is not made again.
-        Step("contract", (_module("invoke", "verify", "--all"),)),
+        Step("contract", (_module("invoke", "verify", "--all", "--processor", "cpu"),)),
         Step("slow", (_pytest("tests/integration", "-m", "slow"),), slow=True),
     ]
 

@@ -183,7 +183,7 @@ def _warn_of_size(images: Sequence[Image], sizes: dict[str, int], console: Conso
 
 def _again(selector: Selector) -> str:
     words = [f"--{axis} {value}" for axis, value in selector.given.items()]
-    return " ".join(words) if words else "--all"
+    return " ".join(["--all", *words] if selector.everything else words)
 
 
 def _state(image: Image) -> str:

@@ -19,7 +19,7 @@ SELECTORS = {
     "processor": "cpu | gpu",
     "python": "3.11 or py311",
     "only": "one image's ID, as `invoke list` shows it",
-    "all": "every image that is not excluded",
+    "all": "every image that is not excluded; with other selectors, every one that fits them",
 }
 
 

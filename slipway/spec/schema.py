@@ -94,6 +94,10 @@ class ProcessorPart(_Part):
 
     architectures: list[Architecture] = Field(default=["amd64"], min_length=1)
     cuda: Minor | None = None
+    layers: list[list[Pattern]] = Field(
+        default=[],
+        description="packages that get a layer of their own below the others of the stack; * stands for any letters",
+    )
 
 
 class PackagesPart(_Part):
@@ -137,10 +141,6 @@ class StackPart(_Part):
     processors: dict[Processor, ProcessorPart] | None = Field(default=None, min_length=1)
     scopes: list[Scope] = Field(min_length=1)
     packages: PackagesPart
-    layers: list[list[Pattern]] = Field(
-        default=[],
-        description="packages that get a layer of their own below the rest of their stack's; * stands for any letters",
-    )
     system_packages: SystemPackagesPart = Field(default=SystemPackagesPart(), alias="system-packages")
     leave_out: dict[Distribution, list[SitePath]] = Field(
         default={},

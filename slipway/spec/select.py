@@ -30,15 +30,13 @@ def select(matrix: Matrix, selector: Selector, *, excluded: bool = False) -> tup
     """The images that a selector means, in the matrix's order.
 
     A framework alone means its default cells: newest stack, CPU, every scope. A version, processor or Python that is
-    named widens that axis to what it names. `excluded` keeps excluded cells in. Raises UsageError for unknown values,
-    all of them at once, and when nothing is left, with the reasons.
+    named widens that axis to what it names; --all widens every axis that is not named. `excluded` keeps excluded cells
+    in. Raises UsageError for unknown values, all of them at once, and when nothing is left, with the reasons.
     """
-    if selector.everything:
-        if selector.given:
-            raise UsageError("--all stands alone", fix=f"leave out {_flags(selector.given)}")
+    if selector.everything and not selector.given:
         return matrix.images if excluded else matrix.buildable
     if selector.only:
-        if len(selector.given) > 1:
+        if len(selector.given) > 1 or selector.everything:
             raise UsageError("--only stands alone", fix="leave the other selectors out")
         return (_by_id(matrix, selector.only, excluded),)
     if not selector.given:
@@ -75,12 +73,16 @@ def _fits(image: Image, selector: Selector) -> bool:
     if selector.version:
         if selector.version not in _versions(image):
             return False
-    elif not image.newest:
+    elif not image.newest and not selector.everything:
         return False
-    if image.processor != (selector.processor or "cpu"):
+    if selector.everything:
+        return selector.processor in ("", image.processor) and _fits_python(image, selector)
+    if image.processor != (selector.processor or "cpu") or image.architecture != "amd64":
         return False
-    if image.architecture != "amd64":
-        return False
+    return _fits_python(image, selector)
+
+
+def _fits_python(image: Image, selector: Selector) -> bool:
     return not selector.python or selector.python in _python_forms(image.python)
 
 

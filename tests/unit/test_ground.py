@@ -137,7 +137,7 @@ def test_a_fault_of_the_ground_is_told(tall: Path, write: Write, old: str, new: 
 
 
 def test_chosen_packages_get_layers_of_their_own(project: Path, write: Write) -> None:
-    spec = SPEC.replace("      training: [boto3]\n", '      training: [boto3]\n    layers: [["num*"], [small]]\n')
+    spec = SPEC.replace("[amd64, arm64]\n", '[amd64, arm64]\n        layers: [["num*"], [small]]\n')
     write("buildspec/small.yml", spec)
     made = planned(project)
     image = next(image for image in made.images if image.version == "1.2.0")

@@ -100,6 +100,11 @@ def test_excluded_cells_are_kept_for_who_asks(matrix: Matrix) -> None:
     assert ids(matrix, only=EXCLUDED, excluded=True) == [EXCLUDED]
 
 
+def test_all_goes_with_what_narrows_it(matrix: Matrix) -> None:
+    assert ids(matrix, everything=True, processor="cpu") == [NEWEST, OLDER]  # type: ignore[arg-type]
+    assert ids(matrix, everything=True, version="1.1") == [OLDER]  # type: ignore[arg-type]
+
+
 def test_unknown_values_are_answered_all_at_once_with_the_nearest(matrix: Matrix) -> None:
     told = refused(matrix, framework="smal", version="1.3", scope="trainin", processor="gpu", python="py312")
     assert "--framework smal: there is no such framework (fix: did you mean small?)" in told
@@ -116,7 +121,7 @@ def test_unknown_values_are_answered_all_at_once_with_the_nearest(matrix: Matrix
         ({"only": "small-training-1.2.0"}, f"did you mean {NEWEST}"),
         ({"only": EXCLUDED}, "is excluded: no machine of this architecture builds here"),
         ({"only": NEWEST, "scope": "training"}, "--only stands alone"),
-        ({"everything": True, "framework": "small"}, "--all stands alone\n  next: leave out --framework small"),
+        ({"everything": True, "only": NEWEST}, "--only stands alone"),
     ],
 )
 def test_what_means_nothing_is_refused(matrix: Matrix, axes: dict[str, object], told: str) -> None:
