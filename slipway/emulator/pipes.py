@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+_ATTEMPTS = 100
+
 
 @dataclass
 class Pipe:
@@ -33,11 +35,21 @@ class Pipe:
     def stop(self) -> None:
         """End it, whether someone reads or not."""
         self._over.set()
-        # Whoever waits for a reader gets one, which goes away at once.
-        with contextlib.suppress(OSError):
-            os.close(os.open(self._path(self._epoch), os.O_RDONLY | os.O_NONBLOCK))
+        for _ in range(_ATTEMPTS):
+            # It may wait for a reader, and gets one; or for one that reads no further, and sees it go.
+            with contextlib.suppress(OSError):
+                reader = os.open(self._path(self._epoch), os.O_RDONLY | os.O_NONBLOCK)
+                try:
+                    self._wait()
+                finally:
+                    os.close(reader)
+            self._wait()
+            if self._thread is None or not self._thread.is_alive():
+                return
+
+    def _wait(self) -> None:
         if self._thread is not None:
-            self._thread.join(timeout=5.0)
+            self._thread.join(timeout=0.1)
 
     def _path(self, epoch: int) -> Path:
         return self.folder / f"{self.name}_{epoch}"
