@@ -140,10 +140,20 @@ WRONG = {
     "SAGEMAKER_BASE_DIR": (["opt"], "an absolute path"),
     "SLIPWAY_DRAIN_SECONDS": (["29"], "a number of seconds from 0 to 28"),
     "SLIPWAY_METRICS_PATH": (
-        ["metrics", "/a b", "/", "/ping", "/models/x"],
+        [
+            "metrics",
+            "/a b",
+            "/",
+            "/ping",
+            "/models/x",
+            "/invocations",
+            "/execution-parameters",
+            "/invocations-bidirectional-stream",
+        ],
         "a path such as /metrics, which is not one of the platform's",
     ),
     "MMS_MAX_REQUEST_SIZE": (["6.5e6"], "a whole number from 0 to 1125899906842624"),
+    "SAGEMAKER_MAX_PAYLOAD_IN_MB": (["-1", "1048577", "6MB"], "a whole number from 0 to 1048576"),
     "SLIPWAY_MAX_RESTARTS": (["1001"], "a whole number from 0 to 1000"),
     "SAGEMAKER_MAX_CONCURRENT_TRANSFORMS": (["1025", "-1"], "a whole number from 0 to 1024"),
 }
@@ -235,6 +245,7 @@ def test_misspelt_variable_is_said():
 def test_more_than_an_hour_is_said():
     (note,) = Settings.read({"SAGEMAKER_MODEL_SERVER_TIMEOUT_SECONDS": "7200"}).notes
     assert note.startswith("SAGEMAKER_MODEL_SERVER_TIMEOUT_SECONDS=7200 is in seconds")
+    assert Settings.read({"SAGEMAKER_MODEL_SERVER_TIMEOUT_SECONDS": "3600"}).notes == ()
 
 
 def test_batch_jobs_have_an_hour_unless_told_otherwise():
@@ -249,6 +260,7 @@ def test_description_has_every_value_with_its_source_and_no_secret():
     lines = settings.describe()
     assert "bind_port = 9001 (SAGEMAKER_BIND_TO_PORT)" in lines
     assert "workers = none (default)" in lines
+    assert "model_dir = /srv/model (SAGEMAKER_BASE_DIR)" in Settings.read({"SAGEMAKER_BASE_DIR": "/srv"}).describe()
     assert "log_level = INFO (default)" in lines
     assert {line.partition(" =")[0] for line in lines} == set(READ) | {"model_dir"}
     assert "hunter22" not in "".join(lines)
