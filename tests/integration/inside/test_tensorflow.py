@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import concurrent.futures
 import json
 import os
 import shutil
@@ -349,6 +350,25 @@ def test_serve_answers_survives_and_ends() -> None:
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
     assert "model half, version 2: loaded in" in server.output
+
+
+def test_each_request_of_a_group_gets_its_own_answer() -> None:
+    variables = {
+        "SAGEMAKER_TFS_ENABLE_BATCHING": "true",
+        "SAGEMAKER_TFS_BATCH_TIMEOUT_MICROS": "50000",
+        "SAGEMAKER_TFS_INSTANCE_COUNT": "1",
+    }
+    with Server(folder("half").base, MAIN, **variables) as server:
+        server.wait_ready()
+
+        def ask_one(number: int) -> tuple[int, object]:
+            answer = server.send("POST", "/invocations", json.dumps({"instances": [number or "bad"]}))
+            return answer.status, answer.json.get("predictions")
+
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            answers = list(threads.map(ask_one, range(64)))
+    assert answers[0] == (400, None)
+    assert answers[1:] == [(200, [number / 2 + 2]) for number in range(1, 64)]
 
 
 def test_many_models_come_and_go() -> None:

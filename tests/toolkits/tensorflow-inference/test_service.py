@@ -10,7 +10,7 @@ import sys
 import urllib.request
 
 import pytest
-from sagemaker_tensorflow_serving_container import handler_service, models, user_code
+from sagemaker_tensorflow_serving_container import engine, handler_service, models, user_code
 
 from tests.toolkits.inference.conftest import answer, request
 
@@ -375,6 +375,7 @@ def test_handlers_may_be_asynchronous(served):
 def test_user_code_is_called_for_each_request_even_in_a_group(served):
     served.code("def handler(data, context): return data.read() + b'!', 'text/plain'")
     service = served.serve()
+    assert not service.batches
     done = service.handle_many([request(str(number)) for number in range(3)])
     assert [reply.body for reply in done] == [b"0!", b"1!", b"2!"]
 
@@ -407,6 +408,17 @@ def test_code_beside_the_models_serves_those_without_their_own(served):
     assert served.post("").text == "own"
     while handler_service._held:
         handler_service._held.pop().release()
+
+
+def test_a_worker_has_its_share_of_the_cpus(served, sessions, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    served.serve()
+    assert sessions[-1].config == engine.config(3, 0, None)
+    served.serve(SAGEMAKER_TFS_INTRA_OP_PARALLELISM="2", SAGEMAKER_TFS_INSTANCE_COUNT="2")
+    assert sessions[-1].config == engine.config(2, 0, 0.4)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2,1")
+    served.serve(SAGEMAKER_TFS_INTRA_OP_PARALLELISM="0")
+    assert sessions[-1].config == engine.config(0, 0, 0.4)
 
 
 def test_a_worker_sees_its_own_gpu_only(monkeypatch):

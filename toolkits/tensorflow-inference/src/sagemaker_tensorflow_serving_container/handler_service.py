@@ -56,7 +56,7 @@ def _inside(
     from sagemaker_tensorflow_serving_container.engine import Engine, config
     from sagemaker_tensorflow_serving_container.local import Local
 
-    threads = own.intra_op or int(os.environ.get(_THREADS) or 0)
+    threads = own.intra_op or _share_of_cpus()
     engine = Engine(served, config(threads, own.inter_op, _gpu_share(own)), shared=not settings.multi_model)
     loopback = None
     if code:
@@ -89,6 +89,12 @@ def _beside(
         atexit.register(server.close)
     server.wait()
     return TensorFlowService(server, default.name, code, settings)
+
+
+def _share_of_cpus() -> int:
+    """This worker's part of the CPUs, which the supervisor has put where OpenMP looks; 0: TensorFlow's own choice."""
+    given = os.environ.get(_THREADS, "")
+    return int(given) if given.isdecimal() else 0
 
 
 def _loopback_port(settings: BaseSettings, place: Place) -> int:

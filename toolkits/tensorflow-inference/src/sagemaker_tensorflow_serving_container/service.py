@@ -58,6 +58,7 @@ class TensorFlowService(Service):
         self._engine = engine
         self._log_ids = settings.log_format == "json"
         self.asynchronous = code is not None and code.asynchronous
+        self.batches = code is None and engine is not None
 
     def handle(self, request: Request) -> Reply:
         return run(self._answer(request))
@@ -67,7 +68,7 @@ class TensorFlowService(Service):
 
     def handle_many(self, requests: Sequence[Request]) -> list[Reply]:
         """Requests for one model are answered by one call of it, where it and they allow that."""
-        if self._code or self._engine is None:
+        if not self.batches:
             return [self.handle(request) for request in requests]
         replies: list[Reply | None] = [None] * len(requests)
         groups: dict[Target, list[tuple[int, Document, str]]] = {}
@@ -78,7 +79,8 @@ class TensorFlowService(Service):
             except Exception as error:
                 replies[index] = self._failed(request, error)
         for target, members in groups.items():
-            self._answer_group(target, members, requests, replies)
+            if len(members) > 1:
+                self._answer_group(target, members, requests, replies)
         return [reply if reply is not None else self.handle(requests[index]) for index, reply in enumerate(replies)]
 
     def _answer_group(
