@@ -165,7 +165,7 @@ def test_limit_that_is_no_number(surface, limit):
     assert "limit" in answer.message
 
 
-@pytest.mark.parametrize("token", ["x", "1", "YQ", "YQ=", "YS9i", "Li4=", "%00", "gA==", "é"])
+@pytest.mark.parametrize("token", ["x", "1", "YQ", "YQ=", "YR==", "YS9i", "Li4=", "%00", "gA==", "é"])
 def test_token_that_is_none(surface, token):
     answer = surface.send("GET", f"/models?next_page_token={token}")
     assert answer.status == 400
