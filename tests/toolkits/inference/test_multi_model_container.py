@@ -1,4 +1,4 @@
-"""Many models in a container as small, as closed and as unprivileged as one may be: read-only, any user, little memory."""
+"""Many models in a container that is read-only and has little memory, under any user."""
 
 from __future__ import annotations
 
