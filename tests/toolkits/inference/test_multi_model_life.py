@@ -215,3 +215,23 @@ def test_read_only_models_and_no_other_writable_folder(tmp_path):
     assert sorted(str(path) for path in folder.glob("**/*")) == before
     assert one.unload("a").status == 200
     one.close()
+
+
+def test_metrics_tell_of_each_model(tmp_path):
+    one = routers.started(tmp_path, SLIPWAY_METRICS_PATH="/metrics")
+    one.loaded("a", MODEL).loaded("b", MODEL)
+    for _ in range(3):
+        one.invoke("b", "x")
+    page = one.get("/metrics")
+    assert page.headers["content-type"].startswith("text/plain; version=0.0.4")
+
+    def lines():
+        return one.get("/metrics").body.decode().splitlines()
+
+    # A request is counted when its answer has left.
+    wait_for(lambda: 'slipway_requests_total{model="b",code="2xx"} 3' in lines(), one)
+    assert 'slipway_requests_total{model="a",code="2xx"} 0' in lines()
+    assert sum(line.startswith("# TYPE slipway_requests_total") for line in lines()) == 1
+    assert one.unload("b").status == 200
+    assert b'model="b"' not in one.get("/metrics").body
+    one.close()

@@ -9,7 +9,7 @@ import tempfile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sagemaker_inference.multi_model import names
+from sagemaker_inference.multi_model import metrics, names
 from sagemaker_inference.multi_model.app import App
 from sagemaker_inference.multi_model.model import Limits, Model, State
 from sagemaker_inference.multi_model.registry import Registry
@@ -320,3 +320,24 @@ def test_without_a_choice_of_gpus_nothing_is_set():
 def test_source_is_what_the_load_said(surface):
     surface.load("a", url=OTHER)
     assert surface.registry.made[0].source == Source("a", OTHER, "handler")
+
+
+PAGES = {
+    "a": '# HELP x Words.\n# TYPE x counter\nx{code="2xx"} 1\n# HELP y More.\n# TYPE y gauge\ny 2.5\n',
+    'b"': '# HELP x Words.\n# TYPE x counter\nx{code="2xx"} 3\n# HELP y More.\n# TYPE y gauge\ny 4\n',
+}
+
+
+def test_metrics_of_models_stand_together():
+    assert metrics.joined(PAGES).splitlines() == [
+        "# HELP x Words.", "# TYPE x counter", 'x{model="a",code="2xx"} 1', 'x{model="b\\"",code="2xx"} 3',
+        "# HELP y More.", "# TYPE y gauge", 'y{model="a"} 2.5', 'y{model="b\\""} 4',
+    ]  # fmt: skip
+    assert metrics.joined({}) == ""
+
+
+def test_no_metrics_unless_asked_for(surface):
+    assert surface.send("GET", "/metrics").status == 404
+    surface.app = App(surface.registry, "/metrics")
+    assert surface.send("GET", "/metrics").status == 200
+    assert surface.send("POST", "/metrics").status == 405

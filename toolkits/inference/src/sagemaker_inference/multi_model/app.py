@@ -8,11 +8,12 @@ import re
 import urllib.parse
 from http import HTTPStatus
 
-from sagemaker_inference.multi_model import names, proxy, refusal
+from sagemaker_inference.multi_model import metrics, names, proxy, refusal
 from sagemaker_inference.multi_model.proxy import Receive, Scope, Send
 from sagemaker_inference.multi_model.refusal import Refusal
 from sagemaker_inference.multi_model.registry import Registry
 from sagemaker_inference.server import replies
+from sagemaker_inference.server.metrics import CONTENT_TYPE
 
 logger = logging.getLogger(__name__)
 
@@ -22,10 +23,11 @@ _LOAD_BYTES = 65536
 
 
 class App:
-    """An ASGI application: the models of a registry, behind the calls of the platform."""
+    """An ASGI application: the models of a registry, behind the calls of the platform. metrics_path: None is none."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, metrics_path: str | None = None) -> None:
         self._registry = registry
+        self._metrics_path = metrics_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,6 +60,10 @@ class App:
             raise refusal.bad_request(
                 "This container serves many models: name one, by POST /models/NAME/invoke instead of /invocations."
             )
+        elif self._metrics_path and scope["path"] == self._metrics_path:
+            _allow(method, "GET")
+            page = await metrics.page(self._registry.models(), self._metrics_path)
+            await _answer(send, HTTPStatus.OK, page, content_type=CONTENT_TYPE)
         else:
             path = scope["path"][:200]
             raise refusal.not_found(f"There is nothing at {path!r}; the paths are /ping, /models and what is below it.")
@@ -156,7 +162,13 @@ async def _read(receive: Receive) -> bytes:
             return bytes(body)
 
 
-async def _answer(send: Send, status: HTTPStatus, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
-    start = [(b"content-type", replies.JSON), (b"content-length", b"%d" % len(body)), *headers]
+async def _answer(
+    send: Send,
+    status: HTTPStatus,
+    body: bytes,
+    headers: tuple[tuple[bytes, bytes], ...] = (),
+    content_type: bytes = replies.JSON,
+) -> None:
+    start = [(b"content-type", content_type), (b"content-length", b"%d" % len(body)), *headers]
     await send({"type": "http.response.start", "status": int(status), "headers": start})
     await send({"type": "http.response.body", "body": body})

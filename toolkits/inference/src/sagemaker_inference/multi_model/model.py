@@ -19,6 +19,9 @@ logger = logging.getLogger(__name__)
 # Seconds before the first restart in a row, the second, and so on; the last value holds from there on.
 _BACK_OFF = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 
+# For what the supervisor of a unit answers by itself.
+_OWN_ANSWER_SECONDS = 2.0
+
 
 class State(enum.Enum):
     LOADING = "is being loaded"
@@ -74,6 +77,15 @@ class Model:
     async def used(self) -> int:
         """Bytes of memory that the model takes now."""
         return await self._unit.used() if self._unit else 0
+
+    async def get(self, path: str) -> str | None:
+        """What the model's server itself says at a path; None when it does not serve, or does not answer soon."""
+        if self.state is not State.SERVING or self._unit is None:
+            return None
+        with contextlib.suppress(asyncio.TimeoutError):
+            content = await asyncio.wait_for(self._unit.get(path), _OWN_ANSWER_SECONDS)
+            return content.decode() if content is not None else None
+        return None
 
     @contextlib.contextmanager
     def use(self) -> Iterator[Unit]:

@@ -89,6 +89,10 @@ class Registry:
             raise refusal.not_found(f"Model {name!r} is not loaded: it {model.state.value}.")
         return model
 
+    def models(self) -> list[Model]:
+        """All models, those too that are being loaded or unloaded."""
+        return list(self._models.values())
+
     def page(self, limit: int, after: str) -> tuple[list[Model], str | None]:
         """Models in the order of their names, from behind a name; and the token of the next page, if there is one."""
         known = sorted(name for name, model in self._models.items() if model.state in _LISTED and name > after)
@@ -97,7 +101,7 @@ class Registry:
 
     async def close(self, grace: float) -> None:
         """Ends every model: those that serve finish their requests, for at most a grace in seconds."""
-        models = list(self._models.values())
+        models = self.models()
         unloading = asyncio.gather(*(model.unload() for model in models if model.state in _LISTED))
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(unloading, grace)

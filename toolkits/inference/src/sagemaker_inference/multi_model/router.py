@@ -66,7 +66,7 @@ async def _run(settings: Settings, registry: Registry, listener: socket.socket) 
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
     config = uvicorn.Config(
-        App(registry),
+        App(registry, settings.metrics_path),
         http="httptools",
         ws="none",
         lifespan="off",

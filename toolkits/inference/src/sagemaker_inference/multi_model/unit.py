@@ -23,7 +23,6 @@ from sagemaker_inference.server import children, exits
 _SCORE_LOADING = 900
 _SCORE_SERVING = 500
 
-_PING = b"GET /ping HTTP/1.1\r\nhost: unit\r\n\r\n"
 _SHORTEST_POLL = 0.01
 _LONGEST_POLL = 0.1
 # The unit ends its own workers; this is how long the kernel may need to take what it left.
@@ -160,25 +159,28 @@ class Unit:
     async def _serving(self) -> None:
         """Returns when /ping answers 200. Polled, since a socket is all that a unit has in common with us."""
         pause = _SHORTEST_POLL
-        while not await self._pings():
+        while await self.get("/ping") is None:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_POLL)
 
-    async def _pings(self) -> bool:
+    async def get(self, path: str) -> bytes | None:
+        """What the unit answers; None when it does not, or not with 200."""
         try:
             link = await self.pool.take()
         except OSError:
-            return False
+            return None
         try:
-            link.request(_PING, b"", last=True)
+            link.request(b"GET %b HTTP/1.1\r\nhost: unit\r\n\r\n" % path.encode(), b"", last=True)
             status, _ = await link.head()
-            while (await link.body())[1]:
-                pass
+            content, more = b"", True
+            while more:
+                part, more = await link.body()
+                content += part
         except LinkLost:
-            return False
+            return None
         finally:
             self.pool.give_back(link)
-        return status == 200
+        return content if status == 200 else None
 
     async def _wait_until_gone(self, family: Sequence[Process]) -> None:
         """Kills what the unit left behind, and waits until it is gone."""
