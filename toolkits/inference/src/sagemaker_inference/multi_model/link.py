@@ -155,6 +155,10 @@ class Pool:
             if not link.lost and time.monotonic() - link.idle_since < _IDLE_SECONDS:
                 return link
             link.close()
+        return await self.new()
+
+    async def new(self) -> Link:
+        """A connection on which nothing was sent yet. Raises OSError."""
         _, link = await asyncio.get_running_loop().create_unix_connection(Link, self._path)
         return link
 

@@ -164,9 +164,10 @@ class Unit:
             pause = min(pause * 1.5, _LONGEST_POLL)
 
     async def get(self, path: str) -> bytes | None:
-        """What the unit answers; None when it does not, or not with 200."""
+        """What the unit's supervisor answers; None when it does not, or not with 200."""
         try:
-            link = await self.pool.take()
+            # On one that was used before, a worker would answer.
+            link = await self.pool.new()
         except OSError:
             return None
         try:
@@ -179,7 +180,7 @@ class Unit:
         except LinkLost:
             return None
         finally:
-            self.pool.give_back(link)
+            link.close()
         return content if status == 200 else None
 
     async def _wait_until_gone(self, family: Sequence[Process]) -> None:
