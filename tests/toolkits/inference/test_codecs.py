@@ -210,6 +210,19 @@ def test_bad_npz_is_a_400():
             decoder.decode(body, "application/x-npz")
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (npy(np.arange(3.0))[:-1], "shape (3,) of float64 takes 24 bytes, and 23 follow the header"),
+        (b"\x93NUMPY\x09\x01" + npy(np.arange(9))[8:], "version 9.1 is unknown"),
+    ],
+)
+def test_message_of_a_bad_array(body, message):
+    with pytest.raises(errors.UndecodableError) as caught:
+        decoder.decode(body, "application/x-npy")
+    assert caught.value.message == f"The body is no NPY array: {message}."
+
+
 @pytest.mark.parametrize("kind", LINES)
 def test_json_lines(kind):
     assert decoder.decode('{"a": 1}\n\n[2]\r\n"x"\n', kind) == [{"a": 1}, [2], "x"]

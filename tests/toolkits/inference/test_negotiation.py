@@ -42,6 +42,9 @@ CHOICES = [
     ('text/html;level="1,2", text/csv', CSV),
     (f"{CSV};q=oops", CSV),
     (f"{CSV};q=7, {NPY}", CSV),
+    (f"{CSV};q=., {NPY};q=0.9", CSV),
+    (f"{CSV};q=, {NPY};q=0.9", CSV),
+    (f"{CSV};q=.5, {NPY};q=0.6", NPY),
     (f", ,{NPY},", NPY),
 ]
 
@@ -170,12 +173,22 @@ def test_long_headers_take_time_in_proportion(text):
 
 
 def test_what_is_remembered_is_bounded():
+    caches = (negotiation._accept, negotiation._content_type, negotiation._choose)
+
+    def read(header):
+        negotiation.accept(header, JSON)
+        negotiation.content_type(header)
+        negotiation.choose(header.decode() + ",*/*", SUPPORTED, JSON)
+
+    for cache in caches:
+        cache.cache_clear()
     for number in range(3000):
-        negotiation.accept(b"a/b;x=%d" % number, JSON)
-        negotiation.content_type(b"a/b;x=%d" % number)
-    negotiation.accept(b"a/b;x=" + b"y" * 5000, JSON)
-    assert negotiation._accept.cache_info().currsize <= 1024
-    assert negotiation._content_type.cache_info().currsize <= 1024
+        read(b"a/b;x=%d" % number)
+    assert [cache.cache_info().currsize for cache in caches] == [1024] * 3
+    misses = [cache.cache_info().misses for cache in caches]
+    read(b"a/b;x=2999")
+    read(b"a/b;x=" + b"y" * 5000)
+    assert [cache.cache_info().misses for cache in caches] == misses == [3000] * 3
 
 
 def test_parse_accept_of_user_code():
