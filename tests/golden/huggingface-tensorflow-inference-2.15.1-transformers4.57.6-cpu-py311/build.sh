@@ -18,6 +18,6 @@ if [ ! -f base-debian12/rootfs-b4f5778b6dfd.tar ]; then
     mv base-debian12/rootfs-b4f5778b6dfd.tar.part base-debian12/rootfs-b4f5778b6dfd.tar
 fi
 rm -f huggingface-tensorflow-inference-2.15.1-transformers4.57.6-cpu-py311/wheels/*.whl
-SOURCE_DATE_EPOCH=1700000000 python3 -m pip wheel --quiet --no-deps --wheel-dir huggingface-tensorflow-inference-2.15.1-transformers4.57.6-cpu-py311/wheels ./toolkits/inference ./toolkits/tensorflow-inference ./toolkits/huggingface-inference
+SOURCE_DATE_EPOCH=1700000000 python3 -m pip wheel --quiet --no-deps --wheel-dir huggingface-tensorflow-inference-2.15.1-transformers4.57.6-cpu-py311/wheels ./toolkits/inference ./toolkits/tensorflow-inference ./toolkits/pytorch-inference ./toolkits/huggingface-inference
 # Stages between are kept in the builder's cache, not loaded into the engine as images of their own.
 exec env BUILDX_NO_DEFAULT_LOAD=1 docker buildx bake --file docker-bake.json --provenance=false "$@"
