@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 import pytest
 from sagemaker_training import requirements
@@ -55,6 +56,39 @@ def test_pip_runs_in_the_code_folder(pip, index):
     pip.script(USES_IT)
     done = pip.run()
     assert done.out.endswith("9\n"), done.failure
+
+
+# A Python that pip takes for the distribution's own.
+EXTERNALLY_MANAGED = """\
+import sys, sysconfig
+sys.prefix = sys.base_prefix
+path = sysconfig.get_path
+sysconfig.get_path = lambda name, *rest, **options: {!r} if name == "stdlib" else path(name, *rest, **options)
+"""
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_python_of_the_distribution_takes_packages(pip, index, allowed):
+    stdlib = pip.base / "stdlib"
+    stdlib.mkdir()
+    (stdlib / "EXTERNALLY-MANAGED").write_text("[externally-managed]\nError=ask the administrator\n")
+    (pip.base / "hook").mkdir()
+    (pip.base / "hook/sitecustomize.py").write_text(EXTERNALLY_MANAGED.format(str(stdlib)))
+    # pip looks at this only where it installs beside the interpreter or for the user.
+    del pip.env["PIP_TARGET"]
+    site = f"{pip.base}/user/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    pip.env["PYTHONPATH"] += f"{os.pathsep}{pip.base}/hook{os.pathsep}{site}"
+    pip.env.update(PIP_USER="1", PYTHONUSERBASE=f"{pip.base}/user", PIP_INDEX_URL=index.url)
+    if not allowed:
+        pip.env["PIP_BREAK_SYSTEM_PACKAGES"] = "0"
+    pip.code("requirements.txt", "lovely-numbers==1.2\n")
+    pip.script(USES_IT)
+    done = pip.run()
+    if allowed:
+        assert done.out.endswith("1.2\n"), done.err + done.failure
+    else:
+        assert done.code == 1
+        assert "externally-managed-environment" in done.failure
 
 
 def test_index_that_is_down(pip, index):

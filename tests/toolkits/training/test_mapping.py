@@ -84,12 +84,13 @@ def test_switch_with_a_wrong_value_is_an_error(job):
 
 
 def test_all_wrong_switches_are_named_before_anything_runs(job):
-    job.env.update(SLIPWAY_STOP_GRACE="long", SLIPWAY_INSTALLER="conda", SLIPWAY_DNS_TIMEOUT="-1")
+    wrong = {"STOP_GRACE": "long", "INSTALLER": "conda", "DNS_TIMEOUT": "-1", "HOST_TIMEOUT": "soon"}
+    job.env.update({f"SLIPWAY_{name}": value for name, value in wrong.items()})
     job.script("print('must not run')")
     done = job.run()
     assert (done.code, done.out) == (1, "")
-    for name in ("SLIPWAY_STOP_GRACE='long'", "SLIPWAY_INSTALLER='conda'", "SLIPWAY_DNS_TIMEOUT='-1'"):
-        assert name in done.failure
+    for name, value in wrong.items():
+        assert f"SLIPWAY_{name}={value!r}" in done.failure
 
 
 def test_argument_vector_replaces_the_options(job):

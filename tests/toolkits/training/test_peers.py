@@ -69,6 +69,37 @@ def test_a_goodbye_in_peace_is_no_loss(watches):
     assert first.wait(LIMIT)
 
 
+def test_absence_is_a_loss():
+    """Told to the host that did report, too."""
+    port = free_port()
+    leader, other = (peers.Watch(HOSTS, name, port, patience=1.0) for name in HOSTS[:2])
+    leader.start()
+    other.start()
+    told = "Host 127.0.0.3 never reported in 1 s: it did not start, died at once, or cannot be reached."
+    assert [watch.wait(LIMIT) for watch in (leader, other)] == [told, told]
+    for watch in (leader, other):
+        watch.leave(0)
+
+
+def test_a_leader_that_never_comes_is_a_loss():
+    other = peers.Watch(HOSTS, HOSTS[1], free_port(), patience=0.1)
+    other.start()
+    assert other.wait(LIMIT).startswith("Host 127.0.0.1 never reported in 0.1 s")
+    other.leave(0)
+
+
+def test_who_reports_in_time_is_not_lost_later():
+    port = free_port()
+    pair = [peers.Watch(HOSTS[:2], name, port, patience=2.0) for name in HOSTS[:2]]
+    for watch in pair:
+        watch.start()
+    until(lambda: not any(watch.absent() for watch in pair))
+    for watch in pair:
+        watch._look_for_absence()
+        assert watch.lost is None
+        watch.leave(0)
+
+
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_a_failure_is_told_to_every_host(watches, failing):
     hosts = watches()

@@ -453,6 +453,15 @@ def test_a_host_that_never_comes_is_named(tmp_path):
     assert done.failure.startswith("Host 127.0.0.1 never reported")
 
 
+def test_a_host_that_never_comes_ends_the_others_in_time(tmp_path):
+    """Long before torchrun would give up."""
+    pair = Pair(tmp_path, "import time; time.sleep(600)")
+    pair.jobs[0].env["SLIPWAY_HOST_TIMEOUT"] = "1"
+    done = pair.jobs[0].run()
+    assert done.code == 1
+    assert done.failure.startswith("Host 127.0.0.1 never reported in 1 s")
+
+
 def test_a_host_that_fails_early_tells_the_one_that_starts_late(tmp_path):
     pair = Pair(tmp_path, "import os, time; assert os.environ['RANK'] == '1', 'too early'; time.sleep(600)")
     first = pair.jobs[0].start()

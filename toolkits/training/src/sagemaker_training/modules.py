@@ -64,8 +64,16 @@ def _environ() -> Dict[str, str]:
     from sagemaker_training import codeartifact
 
     # Defaults only: whatever the user set for pip holds.
-    quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore", "PYTHONUNBUFFERED": "1"}
-    return {**quiet, **os.environ, **codeartifact.index_variables()}
+    defaults = {
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_ROOT_USER_ACTION": "ignore",
+        "PYTHONUNBUFFERED": "1",
+        # A distribution's own Python (EXTERNALLY-MANAGED) refuses otherwise. In a container that ends with the job
+        # there is no system to break.
+        "PIP_BREAK_SYSTEM_PACKAGES": "1",
+        "UV_BREAK_SYSTEM_PACKAGES": "1",
+    }
+    return {**defaults, **os.environ, **codeartifact.index_variables()}
 
 
 def _mask(lines: bytes) -> bytes:

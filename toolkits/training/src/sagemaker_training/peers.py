@@ -68,10 +68,12 @@ class Watch:
     """The watch of one host over the others.
 
     hosts: all hosts of the run, the first one leads. current: this host. port: where the leader listens.
+    patience: seconds after its own start in which the hosts that it knows of must report; None: for ever.
     """
 
-    def __init__(self, hosts: Sequence[str], current: str, port: int) -> None:
+    def __init__(self, hosts: Sequence[str], current: str, port: int, patience: Optional[float] = None) -> None:
         self._hosts, self._current, self._port = list(hosts), current, port
+        self._patience = patience
         self._leads = current == hosts[0]
         self._started = False
         self._leader: List[Any] = []
@@ -155,6 +157,7 @@ class Watch:
                 peer.connection.shutdown(socket.SHUT_WR)
 
     def _run(self) -> None:
+        late = None if self._patience is None else time.monotonic() + self._patience
         while not self._over.is_set():
             if not self._leads and not self._peers and not self._joined:
                 self._connect()
@@ -162,6 +165,9 @@ class Watch:
                 self._ready(key.fileobj)
             self._beat()
             self._look_for_silence()
+            if late is not None and time.monotonic() >= late:
+                self._look_for_absence()
+                late = None
 
     def _connect(self) -> None:
         connection = _connect(self._leader)
@@ -244,6 +250,14 @@ class Watch:
             if now >= deadline:
                 del self._stopping[host]
                 self._lose(f"Host {host} was stopped by the platform.")
+
+    def _look_for_absence(self) -> None:
+        absent = self.absent()
+        if absent:
+            self._lose(
+                f"Host {', '.join(absent)} never reported in {self._patience:g} s: it did not start, died at once, or "
+                "cannot be reached."
+            )
 
     def _drop(self, peer: _Peer) -> None:
         with self._lock:

@@ -14,6 +14,7 @@ SHELL_REQUIREMENTS = "SLIPWAY_SHELL_REQUIREMENTS"
 INSTALLER = "SLIPWAY_INSTALLER"
 DEFAULT_RESOURCE_CONFIG = "SLIPWAY_DEFAULT_RESOURCE_CONFIG"
 DNS_TIMEOUT = "SLIPWAY_DNS_TIMEOUT"
+HOST_TIMEOUT = "SLIPWAY_HOST_TIMEOUT"
 STOP_GRACE = "SLIPWAY_STOP_GRACE"
 
 _TRUE = ("1", "true", "yes", "on")
@@ -46,7 +47,15 @@ def _seconds(name: str, default: float) -> float:
 def check() -> None:
     """Raises one ClientError that names every switch with a wrong value."""
     faults = []
-    for read in (json_arguments, shell_requirements, default_resource_config, installer, dns_timeout, stop_grace):
+    for read in (
+        json_arguments,
+        shell_requirements,
+        default_resource_config,
+        installer,
+        dns_timeout,
+        host_timeout,
+        stop_grace,
+    ):
         try:
             read()
         except errors.ClientError as error:
@@ -81,6 +90,11 @@ def installer() -> str:
 def dns_timeout() -> float:
     """Seconds to wait for the names of the other hosts."""
     return _seconds(DNS_TIMEOUT, 900.0)
+
+
+def host_timeout() -> float:
+    """Seconds in which the other hosts of a torchrun job must have reported; torchrun itself gives up after 600."""
+    return _seconds(HOST_TIMEOUT, 300.0)
 
 
 def stop_grace() -> float:

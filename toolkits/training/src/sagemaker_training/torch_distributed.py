@@ -10,7 +10,7 @@ import shutil
 import sys
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from sagemaker_training import distribution, elastic, errors, fabric, kinds, layout, masking, process, runner
+from sagemaker_training import distribution, elastic, errors, fabric, kinds, layout, masking, process, runner, settings
 from sagemaker_training.environment import Environment
 from sagemaker_training.kinds import Kind
 from sagemaker_training.peers import Watch
@@ -149,7 +149,7 @@ class TorchDistributedRunner(runner.Runner):
             return
         if self._watch is None:
             # Next to torchrun's own port.
-            self._watch = Watch(self.hosts, self.job.current_host, self._port() + 1)
+            self._watch = Watch(self.hosts, self.job.current_host, self._port() + 1, settings.host_timeout())
         self._watch.start()
 
     def _judge(self, command: Sequence[str], outcome: process.Outcome) -> process.Outcome:
