@@ -191,6 +191,8 @@ def test_another_kind_of_model_asks_for_functions() -> None:
     own = "def predict_fn(data, model):\n    return data\ndef output_fn(prediction, accept):\n    return 'own'\n"
     with failing(ValueError, "which has no default input_fn."):
         Folder(other + own).load(SERVICE)
+    complete = own + "def input_fn(body, content_type):\n    return body\n"
+    assert Folder(other + complete).load(SERVICE).ask("1").body == b"own"
     transform = "def transform_fn(model, data, content_type, accept):\n    return str(model['net'])\n"
     assert Folder(other + transform).load(SERVICE).ask("1").body == b"1"
 
