@@ -18,9 +18,10 @@ DISTRIBUTIONS = {
     # An image without a framework has the version of its toolkit.
     "base": ("slipway-training", "slipway-inference"),
 }
+NO_FRAMEWORK = "base"  # the name of images that bring none; their version is the toolkits'
 MACHINES = {"x86": "x86_64", "arm64": "aarch64"}
 TAG = re.compile(
-    r"(?P<version>\d[^-]*)-(?P<device>cpu|gpu)-py(?P<python>\d+)(?:-cu(?P<cuda>\d+))?-(?P<os>[a-z]+[\d.]+)\b.*"
+    r"(?P<version>\d[^-]*)(?:-(?P<library>[a-z]+)(?P<of_library>\d[^-]*))?-(?P<device>cpu|gpu)-py(?P<python>\d+)(?:-cu(?P<cuda>\d+))?-(?P<os>[a-z]+[\d.]+)\b.*"
 )
 
 
@@ -54,6 +55,7 @@ def test_labels_few(config: dict[str, Any]) -> None:
 def test_labels_true(config: dict[str, Any], looked: Inspection, reference: str, kind: str) -> None:
     facts = looked.facts
     labels = config["Labels"]
+    named = {(name, fact.partition(".")[0]) for name, fact in family(config)}
     wrong = [
         f"the label {FAMILY}{name}.{fact} says {name} {fact}, the image holds {held}"
         for name, fact in family(config)
@@ -65,7 +67,13 @@ def test_labels_true(config: dict[str, Any], looked: Inspection, reference: str,
         if parts is None:
             continue
         versions = {framework_version(facts, name) for name in DISTRIBUTIONS} - {""}
-        if not any(same_version(parts["version"], version) for version in versions):
+        library = parts["library"]
+        if library and not same_version(parts["of_library"], framework_version(facts, library)):
+            held = framework_version(facts, library) or f"no {library}"
+            wrong.append(f"{where} {tag} says {library} {parts['of_library']}, the image holds {held}")
+        if ("framework", NO_FRAMEWORK) not in named and not any(
+            same_version(parts["version"], version) for version in versions
+        ):
             wrong.append(
                 f"{where} {tag} says version {parts['version']}, the image holds {', '.join(sorted(versions))}"
             )
@@ -78,8 +86,10 @@ def test_labels_true(config: dict[str, Any], looked: Inspection, reference: str,
 
 def contradiction(name: str, fact: str, facts: dict[str, Any], kind: str) -> str:
     """What the image holds in place of what it says; empty where that is so, or where it cannot be told."""
-    if name == "framework":
+    if name in ("framework", "lib"):
         framework, _, version = fact.partition(".")
+        if framework == NO_FRAMEWORK:
+            return ""
         held = framework_version(facts, framework)
         return "" if same_version(version.replace("-", "."), held) else held or "no such package"
     if name == "python":

@@ -31,6 +31,13 @@ STRAY = re.compile(
 )
 
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")
+# What images advertise, and is there to be imported where it is installed.
+ADVERTISED = (
+    *FRAMEWORKS,
+    *("torchvision", "torchaudio", "transformers", "sentence_transformers", "accelerate", "peft", "safetensors"),
+    *("datasets", "evaluate", "pandas", "sklearn", "cv2", "PIL", "boto3", "paramiko", "mpi4py.MPI", "soundfile"),
+    *("uvicorn", "httptools", "uvloop", "websockets"),
+)
 
 
 def main():
@@ -47,7 +54,7 @@ def main():
         "os": os_release(),
         "packages": packages,
         "pip_check": checked,
-        "imports": {name: run([sys.executable, "-c", "import " + name]) for name in FRAMEWORKS if found(name)},
+        "imports": imports([name for name in ADVERTISED if found(name.partition(".")[0])]),
         "train": executable(shutil.which("train")),
         "serve": executable(shutil.which("serve")),
         "leftovers": leftovers,
@@ -61,10 +68,18 @@ def found(name):
     return importlib.util.find_spec(name) is not None
 
 
-def run(command, **options):
+def imports(names):
+    """[exit code, what it printed] of the import of each, in one process as long as all goes well."""
+    code = "import sys\nfor name in sys.argv[1:]:\n    __import__(name)"
+    if run([sys.executable, "-c", code, *names], limit=300)[0] == 0:
+        return {name: [0, ""] for name in names}
+    return {name: run([sys.executable, "-c", "import " + name]) for name in names}
+
+
+def run(command, limit=60, **options):
     """[exit code, what it printed]."""
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, **options)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit, **options)
     except (OSError, subprocess.TimeoutExpired) as error:
         return [126, str(error)]
     return [done.returncode, done.stdout.decode("utf-8", "replace")[-3000:]]
