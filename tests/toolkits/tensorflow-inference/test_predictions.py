@@ -6,7 +6,16 @@ import struct
 
 import pytest
 import standins
-from sagemaker_tensorflow_serving_container import backend, engine, examples, models, predictions, signatures, wire
+from sagemaker_tensorflow_serving_container import (
+    backend,
+    engine,
+    examples,
+    models,
+    native,
+    predictions,
+    signatures,
+    wire,
+)
 from sagemaker_tensorflow_serving_container.backend import Target
 from sagemaker_tensorflow_serving_container.documents import Document
 from sagemaker_tensorflow_serving_container.tensors import ValueFault
@@ -143,6 +152,18 @@ def test_the_models_own_refusal_keeps_its_status_and_text(loaded):
     assert loaded({"instances": [13]}) == (400, {"error": "13 is\nno good"})
 
 
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [(3, 400), (4, 504), (5, 404), (6, 409), (7, 403), (9, 412), (11, 400), (12, 501), (14, 503), (16, 401), (13, 500)],
+)
+def test_each_of_tensorflows_codes_has_its_status(loaded, monkeypatch, code, status):
+    def refuse(*_):
+        raise native.NativeError(code, "no")
+
+    monkeypatch.setattr(standins.Session, "run", refuse)
+    assert loaded({"instances": [1]}) == (status, {"error": "no"})
+
+
 def test_memory_that_is_exhausted_is_no_answer(loaded):
     with pytest.raises(backend.OutOfMemory, match="OOM"):
         loaded({"instances": [1e9]})
@@ -185,6 +206,19 @@ def test_tensorflow_servings_paths(loaded, verb, path, body, status, part):
     answer = loaded.engine.rest(verb, path, body)
     assert answer.status == status
     assert part in answer.document.data.decode()
+
+
+def test_metadata_describes_each_signature(loaded):
+    found = loaded.engine.rest("GET", "/v1/models/half/versions/1/metadata", b"").document.value
+    assert found["model_spec"] == {"name": "half", "signature_name": "", "version": "1"}
+    described = found["metadata"]["signature_def"]["signature_def"]
+    assert described["both"]["method_name"] == "tensorflow/serving/predict"
+    assert described["both"]["inputs"]["n"] == {
+        "dtype": "DT_INT64",
+        "tensor_shape": {"dim": [{"size": "-1", "name": ""}, {"size": "2", "name": ""}], "unknown_rank": False},
+        "name": "n:0",
+    }
+    assert described["text"]["inputs"]["text"]["tensor_shape"] == {"dim": [], "unknown_rank": True}
 
 
 def test_paths_of_targets_lead_back_to_them(loaded):

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import sys
+import types
 import urllib.request
 
 import pytest
@@ -448,6 +449,24 @@ def test_the_loopback_reads_chunks_and_refuses_what_ends_early(served):
     done = connection.getresponse()
     assert (done.status, "error" in json.load(done)) == (404, True)
     connection.close()
+
+
+def test_the_channel_to_the_model_server_is_made_once(monkeypatch):
+    from sagemaker_inference.context import RequestProcessor
+
+    grpc = types.SimpleNamespace(insecure_channel=lambda address: [address])
+    monkeypatch.setitem(sys.modules, "grpc", grpc)
+    names = ("model_name", "model_version", "method", "rest_uri", "custom_attributes", "request_content_type")
+    more = ("accept_header", "content_length", "timeout", "headers", "request_id")
+    fields = dict.fromkeys((*names, *more))
+    contexts = [
+        user_code.Context(grpc_port=port, processor=RequestProcessor(None), **fields)
+        for port in ("27590", "27590", None)
+    ]
+    assert contexts[0].channel == ["127.0.0.1:27590"]
+    assert contexts[1].channel is contexts[0].channel
+    with pytest.raises(RuntimeError, match="tensorflow_model_server"):
+        _ = contexts[2].channel
 
 
 def test_responses_have_the_names_that_code_uses():
