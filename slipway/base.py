@@ -17,7 +17,6 @@ BOOTSTRAP = "bootstrap"
 EPOCH = 1700000000  # newer file times are set back to this one; any fixed second does
 # usr-is-merged: apt would take usrmerge, which converts old systems and brings all of Perl along for that.
 INCLUDE = ("ca-certificates", "python3", "python3-venv", "usr-is-merged")
-SNAPSHOTS = "http://snapshot.debian.org/archive"
 HOST_APT = "/etc/apt/apt.conf.d/98slipway-host"  # inside the root filesystem, only while it is made
 # What the host tells apt about the way to the archive: proxies, certificates, retries, a mirror with old dates.
 HOST_APT_KEYS = r"^Acquire::(https?::|Check-|Retries |ForceIPv)"
@@ -97,10 +96,7 @@ class Recipe:
     def sources(self) -> list[str]:
         """The lines of sources.list; none: those of mmdebstrap, which are Debian's own addresses."""
         if self.snapshot:
-            archive = self.snapshot
-            if _is_time(archive):
-                archive = f"{SNAPSHOTS}/debian/{archive}"
-            return _lines(archive, self.suite, "[check-valid-until=no] ")
+            return _lines(self.snapshot, self.suite, "[check-valid-until=no] ")
         return _lines(self.mirror, self.suite) if self.mirror else []
 
     def script(self, target: str = "rootfs.tar") -> str:
@@ -159,16 +155,12 @@ def _lines(archive: str, suite: str, options: str = "") -> list[str]:
     return lines
 
 
-def _is_time(text: str) -> bool:
-    return re.fullmatch(r"\d{8}T\d{6}Z", text) is not None
-
-
 def _address_faults(mirror: str, snapshot: str) -> list[Fault]:
     faults = []
     if mirror and snapshot:
         what = "snapshot and apt-mirror both say where Debian's packages come from"
         faults.append(Fault(what, "give one of them"))
-    if snapshot and not _is_time(snapshot) and not _is_address(snapshot):
+    if snapshot and not _is_address(snapshot):
         fix = "give a time such as 20261101T000000Z, or the URL of an archive"
         faults.append(Fault(f"snapshot is neither a time nor a URL: {snapshot!r}", fix))
     if mirror and not _is_address(mirror):

@@ -26,7 +26,7 @@ from slipway.errors import SlipwayError, SpecError
 from slipway.files import locked, naming_full_disk, same_file, sha256_bytes, write_whole
 from slipway.plan import Plan, Stage
 from slipway.records import Build, Records
-from slipway.settings import PipSettings, Settings, pip_settings
+from slipway.settings import PipSettings, Settings
 from slipway.spec.model import Image, Sources
 
 _WAITING = "another command builds the same images; waiting for it"
@@ -159,7 +159,7 @@ def _host_inputs(plan: Plan, settings: Settings) -> Iterator[dict[str, str]]:
 
     Settings live in a private folder that is gone afterwards: they may hold passwords.
     """
-    pip = pip_settings(settings.environment)
+    pip = settings.pip()
     with tempfile.TemporaryDirectory(prefix="slipway-host-") as scratch:
         private = Path(scratch)
         empty = private / "empty"

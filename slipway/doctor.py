@@ -12,7 +12,7 @@ from slipway import base, lock, preflight, process
 from slipway.engine import rootfs
 from slipway.engine.docker import Engine
 from slipway.errors import EngineError, ProgramError, SlipwayError
-from slipway.settings import Settings, pip_settings
+from slipway.settings import Settings
 
 BUILDX = (0, 13)
 STATE_MB = 1000  # a root filesystem, its tar, logs
@@ -133,7 +133,7 @@ def _base(settings: Settings) -> str:
         next(iter(base.RELEASES)),
         base=settings.text("base"),
         mirror=settings.text("apt-mirror"),
-        snapshot=settings.text("snapshot"),
+        snapshot=settings.snapshot(),
     )
     if isinstance(settled, base.Pulled):
         preflight.pulled_base(settled)
@@ -161,7 +161,7 @@ def _errors(text: str) -> str:
 
 def _python_packages(settings: Settings) -> str:
     """Whether uv finds a package the way the host's pip is told to look."""
-    pip = pip_settings(settings.environment)
+    pip = settings.pip()
     missing = [path for path in pip.find_links if path.startswith("/") and not Path(path).is_dir()]
     argv = [lock.uv(), "pip", "compile", "--quiet", "--no-deps", "--no-cache", "-"]
     try:

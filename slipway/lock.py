@@ -28,7 +28,6 @@ TOOLS_LOCK = "tools"
 ALWAYS = ("pip",)  # in every stack: users and SageMaker's own drivers call it
 
 _HEADER = "# Made by `invoke lock`; change buildspec/ instead.\n"
-_PYPI = "https://pypi.org/simple"
 _GLIBC = {"debian12": "2_36", "debian13": "2_40"}
 _MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -159,7 +158,7 @@ def index_environment(pip: PipSettings, wheel_index: str) -> dict[str, str]:
     if here:
         # uv takes a version's hashes from the first index that has it. An index on this disk may hold a few of its
         # files only, so it comes after the one that everybody has.
-        extra += [pip.index_url or _PYPI, *here]
+        extra += [pip.index_url, *here]
     found = {
         "UV_DEFAULT_INDEX": pip.index_url,
         "UV_INDEX": " ".join(url for url in extra if url),

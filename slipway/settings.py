@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slipway.errors import Fault, SpecError, nearest
@@ -43,12 +43,17 @@ KNOWN: tuple[Setting, ...] = (
         "base", "bootstrap", "root filesystem of every image: `bootstrap` (mmdebstrap), or REF@sha256:DIGEST (pulled)"
     ),
     Setting("snapshot", "", "freezes bootstrapped Debian packages: a time such as 20261101T000000Z, or an archive URL"),
+    Setting("snapshot-archive", "", "where `snapshot` finds a day; empty: as in buildspec/defaults/addresses.yml"),
     Setting("apt-mirror", "", "Debian mirror for the bootstrap; empty: mmdebstrap's own default"),
     Setting("builder", "", "buildx builder or docker context to build on; empty: the engine's own"),
     Setting("wheel-index", "", "takes the place of the framework's own wheel index of buildspec/"),
+    Setting("package-index", "", "where pip's settings name no index; empty: as in buildspec/defaults/addresses.yml"),
     Setting("state", ".slipway", "folder of records, caches and logs, relative to the project's root"),
     Setting("min-free-mb", "6000", "free MB that a build wants on the engine's disk before it begins"),
 )
+
+# Of the settings that are public addresses: their defaults, which change without the code.
+ADDRESSES = Path("buildspec", "defaults", "addresses.yml")
 
 _BY_NAME = {setting.name: setting for setting in KNOWN}
 
@@ -84,6 +89,28 @@ class Settings:
                 fix=f"give a number, for example {_BY_NAME[name].default}",
             )
         return int(value.text)
+
+    def address(self, name: str) -> str:
+        """A public address: what the setting says, else what the project's own list of them does."""
+        return (self.text(name) or _addresses(self.project / ADDRESSES)[name]).rstrip("/")
+
+    def snapshot(self) -> str:
+        """Debian's archive of the day that the setting `snapshot` names; any other text of it as it is."""
+        given = self.text("snapshot")
+        if not re.fullmatch(r"\d{8}T\d{6}Z", given):
+            return given
+        return self.address("snapshot-archive") + f"/debian/{given}"
+
+    def pip(self) -> PipSettings:
+        """What the host's pip is told, with an index of packages where one must be named and pip's settings have none.
+
+        It must be beside an index on this disk, which goes after the one that everybody has.
+        """
+        found = pip_settings(self.environment)
+        local = any(url.startswith("file:") for url in found.extra_index_urls)
+        if found.index_url or not (local or self.text("package-index")):
+            return found
+        return replace(found, index_url=self.address("package-index"))
 
     @property
     def state(self) -> Path:
@@ -172,6 +199,17 @@ def _config_file(path: Path) -> dict[str, Value]:
     if faults:
         raise SpecError(f"{path.name} has faults", faults=faults)
     return values
+
+
+def _addresses(path: Path) -> dict[str, str]:
+    """The list of public addresses. Raises SpecError where it is not there or lacks one."""
+    found = {name: value.text for name, value in _config_file(path).items() if value.text}
+    lacking = [name for name in ("snapshot-archive", "package-index") if name not in found]
+    if lacking:
+        raise SpecError(
+            f"{ADDRESSES} does not say {' and '.join(lacking)}", fix=f"add a line `{lacking[0]}: ADDRESS`, or set it"
+        )
+    return found
 
 
 def pip_settings(environment: Mapping[str, str]) -> PipSettings:

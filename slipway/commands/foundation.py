@@ -15,7 +15,7 @@ def base(os: str, record: bool, json: bool, snapshot: str | None) -> None:
             os,
             base=settings.text("base"),
             mirror=settings.text("apt-mirror"),
-            snapshot=settings.text("snapshot"),
+            snapshot=settings.snapshot(),
         )
         console.note(bases.describe(found))
         if isinstance(found, bases.Pulled):

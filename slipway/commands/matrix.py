@@ -71,7 +71,6 @@ def lock(selector: Selector, upgrade: bool, check: bool, json: bool) -> None:
     """Resolve stacks to hashed locks and show what changed."""
     from slipway import lock as locks
     from slipway.errors import LockError
-    from slipway.settings import pip_settings
 
     with command(json) as (settings, console):
         matrix = load.load(settings.project)
@@ -84,7 +83,7 @@ def lock(selector: Selector, upgrade: bool, check: bool, json: bool) -> None:
             console.say(f"the locks of {len(chosen)} images are current")
             console.result({"current": [image.id for image in chosen]})
             return
-        pip = pip_settings(settings.environment)
+        pip = settings.pip()
         before = dict(texts)
         parts = dict.fromkeys([locks.tools_part(), *(part for image in chosen for part in locks.parts(image))])
         for part in parts:
@@ -145,7 +144,7 @@ def _plan(
             image.os,
             base=settings.text("base"),
             mirror=settings.text("apt-mirror"),
-            snapshot=settings.text("snapshot"),
+            snapshot=settings.snapshot(),
         )
         for image in chosen
     }

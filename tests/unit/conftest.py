@@ -79,6 +79,7 @@ def project(tmp_path: Path) -> Path:
     (root / "buildspec").mkdir()
     (root / "buildspec" / "small.yml").write_text(SPEC)
     shutil.copytree(ROOT / "dockerfiles", root / "dockerfiles")
+    shutil.copytree(ROOT / "buildspec" / "defaults", root / "buildspec" / "defaults")
     lock_all(root)
     return root
 

@@ -42,7 +42,7 @@ def test_the_hash_follows_everything_that_shapes_the_result() -> None:
     others = [
         recipe("debian13"),
         recipe(mirror="https://mirror.example/debian"),
-        recipe(snapshot="20261101T000000Z"),
+        recipe(snapshot="https://days.example/debian/20261101T000000Z"),
         dataclasses.replace(plain, include=(*plain.include, "git")),
         dataclasses.replace(plain, epoch=plain.epoch + 1),
     ]
@@ -74,12 +74,12 @@ def test_a_mirror_in_another_layout_is_the_one_archive_it_is() -> None:
     assert recipe(mirror="https://mirror.example/os").sources() == ["deb https://mirror.example/os bookworm main"]
 
 
-def test_a_snapshot_by_time_freezes_all_three_archives() -> None:
-    lines = recipe(snapshot="20261101T000000Z").sources()
+def test_a_snapshot_freezes_all_three_archives() -> None:
+    lines = recipe(snapshot="https://days.example/debian/20261101T000000Z").sources()
     assert [line.split()[2:] for line in lines] == [
-        [f"{base.SNAPSHOTS}/debian/20261101T000000Z", "bookworm", "main"],
-        [f"{base.SNAPSHOTS}/debian/20261101T000000Z", "bookworm-updates", "main"],
-        [f"{base.SNAPSHOTS}/debian-security/20261101T000000Z", "bookworm-security", "main"],
+        ["https://days.example/debian/20261101T000000Z", "bookworm", "main"],
+        ["https://days.example/debian/20261101T000000Z", "bookworm-updates", "main"],
+        ["https://days.example/debian-security/20261101T000000Z", "bookworm-security", "main"],
     ]
     assert all("[check-valid-until=no]" in line for line in lines), "the dates of old archives have run out"
 

@@ -147,7 +147,7 @@ def test_another_stack_or_a_comment_in_the_file_changes_nothing(project: Path, w
 def test_the_base_decides_everything(project: Path) -> None:
     before = hashes(planned(project))
     digest = "sha256:" + "0" * 64
-    for settings in ({"snapshot": "20261101T000000Z"}, {"base": f"debian@{digest}"}):
+    for settings in ({"snapshot": "https://days.example/debian/20261101T000000Z"}, {"base": f"debian@{digest}"}):
         after = hashes(planned(project, **settings))
         assert set(after) == set(before)
         assert not set(after.values()) & set(before.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 
 from slipway import settings
 from slipway.errors import SpecError
+
+ROOT = Path(__file__).parents[2]
 
 
 def read(project: Path, flags: dict[str, str | None] | None = None, **environment: str) -> settings.Settings:
@@ -65,7 +68,7 @@ def test_a_number_is_a_whole_number(project: Path, text: str) -> None:
 
 def test_every_setting_is_used_somewhere() -> None:
     sources = "".join(path.read_text() for path in Path(settings.__file__).parent.rglob("*.py"))
-    unused = [one.name for one in settings.KNOWN if f'text("{one.name}")' not in sources]
+    unused = [one.name for one in settings.KNOWN if not re.search(rf'(text|address)\("{one.name}"', sources)]
     assert unused == ["min-free-mb"]
     assert 'number("min-free-mb")' in sources
 
@@ -157,6 +160,67 @@ files = st.dictionaries(
     st.sampled_from(["xdg/pip/pip.conf", "home/.pip/pip.conf", "home/.config/pip/pip.conf", "named.conf"]),
     st.dictionaries(st.sampled_from(["global", "install"]), st.dictionaries(st.just("index-url"), values)),
 )
+ADDRESSES = "snapshot-archive: https://days.example/\npackage-index: https://index.example/simple\n"
+
+
+@pytest.fixture
+def addresses(project: Path) -> Path:
+    """The project's list of public addresses."""
+    path = project / settings.ADDRESSES
+    path.write_text(ADDRESSES)
+    return path
+
+
+def test_a_day_is_looked_up_in_the_archive_that_a_setting_or_the_project_names(project: Path, addresses: Path) -> None:
+    day = "20261101T000000Z"
+    assert read(project).snapshot() == ""
+    assert read(project, SLIPWAY_SNAPSHOT=day).snapshot() == f"https://days.example/debian/{day}"
+    ours = read(project, SLIPWAY_SNAPSHOT=day, SLIPWAY_SNAPSHOT_ARCHIVE="https://ours.example/")
+    assert ours.snapshot() == f"https://ours.example/debian/{day}"
+    for text in ("https://a.example/debian", "yesterday"):
+        assert read(project, SLIPWAY_SNAPSHOT=text).snapshot() == text
+
+
+def test_the_public_index_is_named_where_it_must_be(project: Path, addresses: Path, host: dict[str, str]) -> None:
+    assert read(project, **host).pip().index_url == ""
+    local = {**host, "PIP_EXTRA_INDEX_URL": "file:///here"}
+    assert read(project, **local).pip().index_url == "https://index.example/simple"
+    assert (
+        read(project, **local, SLIPWAY_PACKAGE_INDEX="https://ours.example").pip().index_url == "https://ours.example"
+    )
+    assert read(project, **host, SLIPWAY_PACKAGE_INDEX="https://ours.example").pip().index_url == "https://ours.example"
+    assert read(project, **local, PIP_INDEX_URL="https://theirs.example").pip().index_url == "https://theirs.example"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (None, "snapshot-archive and package-index"),
+        ("package-index: x\n", "snapshot-archive"),
+        ("packages: x\n", "packages"),
+    ],
+)
+def test_a_list_of_addresses_with_faults_is_told(project: Path, addresses: Path, text: str | None, fault: str) -> None:
+    addresses.unlink()
+    if text is not None:
+        addresses.write_text(text)
+    with pytest.raises(SpecError, match=fault):
+        read(project, SLIPWAY_SNAPSHOT="20261101T000000Z").snapshot()
+
+
+def test_the_code_names_no_host() -> None:
+    """Addresses change without the code. Schemas' names are names, and examples are examples."""
+    written = re.compile(
+        r"https?://(?!json-schema\.org/|127\.0\.0\.1|[a-z.]*example|HOST\b|host/)[A-Za-z0-9-]+\.[A-Za-z0-9.-]+"
+    )
+    found = {
+        f"{path.name}: {hit[0]}"
+        for path in (ROOT / "slipway").rglob("*.py")
+        for hit in written.finditer(path.read_text())
+    }
+    assert found == set()
+
+
 ASK = """
 import json, sys
 from pip._internal.commands import create_command
@@ -179,6 +243,7 @@ def test_pip_itself_reads_the_same(host: dict[str, str], tmp_path: Path) -> None
         [sys.executable, "-c", ASK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
     )
     assert pip.stdin is not None and pip.stdout is not None
+    public = settings.read(project=ROOT, environment={}).address("package-index")
 
     @given(files, st.booleans(), values)
     @hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -198,7 +263,7 @@ def test_pip_itself_reads_the_same(host: dict[str, str], tmp_path: Path) -> None
         pip.stdin.write(json.dumps(environment) + "\n")
         pip.stdin.flush()
         asked = json.loads(pip.stdout.readline())
-        assert (settings.pip_settings(environment).index_url or "https://pypi.org/simple") == asked
+        assert (settings.pip_settings(environment).index_url or public) == asked
 
     try:
         compare()

@@ -154,7 +154,7 @@ def environment(version: str) -> Path:
     with locked(folder.with_suffix(".lock")):
         if not ready.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            pip = settings.pip_settings(settings.read(project=PROJECT).environment)
+            pip = settings.read(project=PROJECT).pip()
             # The CPU build of PyTorch is on its own index, unless a folder of this host has it.
             cpu = "+cpu" in listed.read_text() and not pip.find_links
             index = lock.index_environment(pip, "https://download.pytorch.org/whl/cpu" if cpu else "")

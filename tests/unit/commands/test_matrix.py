@@ -61,7 +61,8 @@ def test_a_plan_names_what_is_left_out_and_why(capsys: Output) -> None:
     found = answer(capsys)
     assert found["images"] == [NEWEST, OLDER]
     assert found["excluded"] == {EXCLUDED: "no machine of this architecture builds here"}
-    assert found["bases"] == {"debian12": "bootstrapped debian12 (bookworm) from 20261101T000000Z"}
+    assert set(found["bases"]) == {"debian12"}
+    assert found["bases"]["debian12"].endswith("/debian/20261101T000000Z")
 
 
 def test_a_rendering_goes_where_it_is_told_and_is_the_same_again(capsys: Output, tmp_path: Path) -> None:
