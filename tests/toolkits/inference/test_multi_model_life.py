@@ -186,6 +186,14 @@ def test_stop_ends_a_load(router):
     assert not list(router.base.glob("serve-*"))
 
 
+def test_models_end_with_a_router_that_was_killed(router):
+    router.loaded("a", MODEL)
+    family = router.family()
+    router.process.kill()
+    assert router.wait() == -signal.SIGKILL
+    wait_for(lambda: not routers.running(family))
+
+
 def test_stop_without_a_model(router):
     router.terminate()
     assert router.wait() == 0

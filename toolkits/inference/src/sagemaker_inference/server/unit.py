@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from sagemaker_inference import model_server
 from sagemaker_inference.logging import configure_logger
-from sagemaker_inference.server import exits
+from sagemaker_inference.server import children, exits
 from sagemaker_inference.server.pool import Plan
 from sagemaker_inference.settings import Settings
 
@@ -28,6 +28,8 @@ _BACKLOG = 512
 def main(argv: Sequence[str]) -> int:
     """Runs the unit; its exit status."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(exits.STOPPED))
+    # Without its router nobody could reach the model, or end it.
+    children.die_with_parent(os.getppid())
     given = _parse(argv)
     settings = Settings.read()
     configure_logger(settings.log_level, settings.log_format, model=given.name)
