@@ -99,15 +99,19 @@ def test_a_text_that_is_too_long_is_400():
     class Pipeline:
         tokenizer = staticmethod(lambda text: {"input_ids": text.split()})
         model = types.SimpleNamespace(config=types.SimpleNamespace(max_position_embeddings=3))
+        message = "The size of tensor a (4) must match the size of tensor b (3)"
 
         def __call__(self, inputs):
-            raise RuntimeError("The size of tensor a (4) must match the size of tensor b (3)")
+            raise RuntimeError(self.message)
 
     Pipeline.tokenizer.model_max_length = 10**30
     with pytest.raises(errors.GenericInferenceToolkitError, match="a text of 4 tokens is longer than the 3"):
         handler().default_predict_fn({"inputs": ["a", {"context": "a b c d"}]}, Pipeline())
     with pytest.raises(RuntimeError):
         handler().default_predict_fn("a b c", Pipeline())
+    Pipeline.message = "CUDA out of memory"
+    with pytest.raises(RuntimeError, match="out of memory"):
+        handler().default_predict_fn("a b c d", Pipeline())
 
 
 @pytest.mark.parametrize("task", ["zero-shot-classification", "zero-shot-image-classification"])

@@ -29,7 +29,7 @@ def test_a_folder_of_the_container(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["s3://bucket/model", "https://huggingface.co/gpt2", "../x", "a/b/c", "a b", "-a", "a--b"]
+    "name", ["s3://bucket/model", "https://huggingface.co/gpt2", "../x", "a/b/c", "a b", "-a", "a--b", "a..b"]
 )
 def test_what_is_no_model_id_is_refused(name):
     with pytest.raises(SettingsError, match=f"HF_MODEL_ID={name}: use the name of a repository"):

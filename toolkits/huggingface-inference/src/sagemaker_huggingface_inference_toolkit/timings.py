@@ -23,7 +23,7 @@ class Timings:
 
     @contextmanager
     def step(self, name: str, context: Any) -> Iterator[None]:
-        """Measures one of STEPS. The context is what says which request it belongs to."""
+        """Measures one of STEPS. The context says which request it belongs to; another one begins anew."""
         if name == FIRST or self._request != id(context):
             self._request, self._spent = id(context), {}
         started = time.perf_counter()
@@ -32,7 +32,7 @@ class Timings:
 
     def tell(self, context: Any) -> None:
         """Logs the steps of a request in milliseconds, and reports their sum as the metric ``Transform Fn``."""
-        if self._request == id(context) and set(self._spent) == set(STEPS):
+        if set(self._spent) == set(STEPS):
             logger.info("%s", ", ".join(f"{name} {self._spent[name]:.2f} ms" for name in STEPS))
             context.metrics.add_time("Transform Fn", round(sum(self._spent.values()), 2), unit="ms")
         self._spent = {}
