@@ -1,23 +1,24 @@
 """What the toolkit adds to a torchrun job on two hosts, against the same command started by hand.
 
-    python tests/bench/training/torchrun.py --image IMAGE [--rounds 5]
+    python -m tests.bench.training.torchrun --image IMAGE [--peer-image IMAGE] [--rounds 15]
 
 IMAGE has PyTorch and the two toolkits. Both contestants run in the same two containers, in turn: ``train``, and the
-torchrun command that its log names. Told is the time from the start on both hosts until the last of them has ended,
-and from the script's last line until then.
+torchrun command that its log names. The peer's image has the same PyTorch with sagemaker-pytorch-training from PyPI in
+place of our toolkits; it is told beside ours, without a bound. Measured are the seconds from the start on both hosts
+until the last of them has ended, and from the script's last line until then.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import secrets
-import statistics
 import subprocess
-import tempfile
+import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import ExitStack
+from functools import partial
+
+from tests.bench import figures
+from tests.bench.training import pair
 
 SCRIPT = """\
 import torch, torch.distributed as dist
@@ -26,30 +27,12 @@ dist.all_reduce(torch.ones(1))
 print("last", flush=True)
 dist.destroy_process_group()
 """
-
-TRAIN = "rm -rf /opt/ml/output/*; exec train"
+JOB = {"sagemaker_torch_distributed_enabled": "true", "sagemaker_instance_type": "ml.m5.large"}
 BY_HAND = (
     "cd /opt/ml/code; exec python -m torch.distributed.run --nnodes 2 --nproc_per_node 1"
     " --master_addr algo-1 --master_port 7777 --node_rank {rank} train.py"
 )
-
-
-def docker(*arguments: str) -> None:
-    subprocess.run(["docker", *arguments], check=True, stdout=subprocess.DEVNULL)
-
-
-def tree(base: Path, host: str) -> None:
-    """A host's /opt/ml."""
-    for folder in ("input/config", "code", "model", "output"):
-        (base / folder).mkdir(parents=True)
-    (base / "code/train.py").write_text(SCRIPT)
-    configs = {
-        "hyperparameters": {"sagemaker_program": "train.py", "sagemaker_torch_distributed_enabled": "true"},
-        "resourceconfig": {"current_host": host, "hosts": ["algo-1", "algo-2"], "network_interface_name": "eth0"},
-        "inputdataconfig": {},
-    }
-    for name, content in configs.items():
-        (base / f"input/config/{name}.json").write_text(json.dumps(content))
+ADDED_SECONDS = 1.0
 
 
 def follow(process: subprocess.Popen[bytes]) -> tuple[float, float]:
@@ -57,62 +40,43 @@ def follow(process: subprocess.Popen[bytes]) -> tuple[float, float]:
     assert process.stdout is not None
     last = 0.0
     for line in process.stdout:
-        if line == b"last\n":
+        if line.rstrip().endswith(b"last"):
             last = time.perf_counter()
     process.wait()
     return last, time.perf_counter()
 
 
-def once(containers: list[str], command: str) -> dict[str, float]:
+def once(containers: list[str], command: str, tails: list[float]) -> float:
+    """Seconds in all; those after the last line go to a list."""
     started = time.perf_counter()
-    running = [
-        subprocess.Popen(
-            ["docker", "exec", name, "sh", "-c", command.format(rank=rank)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        for rank, name in enumerate(containers)
-    ]
-    with ThreadPoolExecutor() as pool:
-        ends = list(pool.map(follow, running))
-    for process in running:
-        if process.returncode:
-            raise SystemExit(f"{command} failed with exit code {process.returncode}")
-    last, ended = (max(moments) for moments in zip(*ends, strict=True))
-    return {"total, s": ended - started, "after last line, s": ended - last}
+    last, ended = (max(moments) for moments in zip(*pair.run(containers, command, follow), strict=True))
+    tails.append(ended - last)
+    return ended - started
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--image", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    contestants = {"by hand": BY_HAND, "train": TRAIN}
-    results: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
-    mark = f"slipway-bench-{secrets.token_hex(4)}"
-    containers = [f"{mark}-{number}" for number in (1, 2)]
-    with tempfile.TemporaryDirectory(prefix="slipway-bench-") as folder:
-        docker("network", "create", mark)
-        try:
-            for number, name in enumerate(containers, 1):
-                host = f"algo-{number}"
-                tree(Path(folder, host), host)
-                place = ["--network", mark, "--network-alias", host, "--hostname", host]
-                mount = ["-v", f"{Path(folder, host)}:/opt/ml"]
-                docker("run", "-d", "--init", "--name", name, *place, *mount, options.image, "sleep", "3600")
-            for _ in range(options.rounds):
-                for name, command in contestants.items():
-                    results[name].append(once(containers, command))
-        finally:
-            docker("rm", "-f", *containers)
-            docker("network", "rm", mark)
-    medians = {
-        name: {key: round(statistics.median(run[key] for run in runs), 3) for key in runs[0]}
-        for name, runs in results.items()
-    }
-    added = {key: round(medians["train"][key] - medians["by hand"][key], 3) for key in medians["train"]}
-    print(json.dumps({**medians, "added": added}, indent=2))
+    parser.add_argument("--peer-image", default="")
+    parser.add_argument("--rounds", type=int, default=15)
+    given = parser.parse_args()
+    with ExitStack() as stack:
+        ours = stack.enter_context(pair.containers(given.image, SCRIPT, JOB))
+        commands = {"by hand": (ours, BY_HAND), "train": (ours, pair.TRAIN)}
+        if given.peer_image:
+            commands["reference"] = (stack.enter_context(pair.containers(given.peer_image, SCRIPT, JOB)), pair.TRAIN)
+        tails: dict[str, list[float]] = {name: [] for name in commands}
+        runs = {name: partial(once, hosts, text, tails[name]) for name, (hosts, text) in commands.items()}
+        seconds = figures.measure(runs, given.rounds)
+    found = [figures.difference("train over torchrun by hand, s", seconds["train"], seconds["by hand"], ADDED_SECONDS)]
+    told = [figures.difference("the same after the last line, s", tails["train"], tails["by hand"], ADDED_SECONDS)]
+    if given.peer_image:
+        name = "reference over torchrun by hand, s"
+        told.append(figures.difference(name, seconds["reference"], seconds["by hand"], float("inf")))
+    for figure in (*found, *told):
+        print(figure)
+    return 0 if all(figure.holds for figure in found) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
