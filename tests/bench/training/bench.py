@@ -1,13 +1,13 @@
 """What the training toolkit costs, against the bare script in the same run.
 
-    python tests/bench/training/bench.py [--image NAME] [--peer PYTHON] [--rounds 7] [--lines 1000000] [--json]
+    python -m tests.bench.training.bench [--image NAME | --peer PYTHON] [--rounds 15] [--lines 1000000] [--json]
 
 Without an image, ``train`` and ``python train.py`` run as processes on this host. With one, both run as its containers,
 from ``docker run`` on; ``--image build`` makes the image from the wheel on the base image of the integration tests.
 ``--peer`` is an interpreter that has the reference toolkit (sagemaker-training from PyPI) installed.
 
-Every round runs each contestant once, in turn, so that what else the machine does hits all of them alike. Medians are
-compared, as differences and ratios to the floor, which is the script alone.
+The floor is the script alone. Figures are those of `tests.bench.figures`, with 90 % intervals; the peer's have no
+bound. Ends with 1 when a figure of ours does not hold.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ import os
 import resource
 import secrets
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+
+from tests.bench import figures
+from tests.bench.figures import Figure
 
 SOURCE = Path(__file__).parents[3] / "toolkits" / "training" / "src"
 
@@ -42,7 +45,7 @@ for i in range(int(sys.argv[-1])):
     print("step", i, "loss=0.25")
 """
 
-PEER = "reference train"
+FLOOR, OURS, PEER = "python train.py", "train", "reference train"
 
 
 def tree(base: Path) -> None:
@@ -105,23 +108,27 @@ def container_pss(name: str) -> Callable[[int], int]:
     return measure
 
 
-def start(contestants: dict[str, list[str]], base: Path, rounds: int, image: str) -> dict[str, dict[str, float]]:
-    """Medians of each contestant."""
-    results: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
-    for _ in range(rounds):
-        for name, command in contestants.items():
-            if image:
-                container = f"slipway-bench-{secrets.token_hex(4)}"
-                full = ["docker", "run", "--rm", "--name", container, "-v", f"{base}:/opt/ml", "-w", "/opt/ml/code"]
-                results[name].append(once([*full, image, *command], base, dict(os.environ), container_pss(container)))
-            else:
-                results[name].append(once(command, base, environment(base, name != PEER), pss))
-    return {
-        name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in results.items()
-    }
+def start(contestants: dict[str, list[str]], base: Path, rounds: int, image: str) -> dict[str, dict[str, list[float]]]:
+    """What each contestant took, by round."""
+    seen: dict[str, dict[str, list[float]]] = {name: {} for name in contestants}
+
+    def run(name: str) -> float:
+        command = contestants[name]
+        if image:
+            container = f"slipway-bench-{secrets.token_hex(4)}"
+            full = ["docker", "run", "--rm", "--name", container, "-v", f"{base}:/opt/ml", "-w", "/opt/ml/code"]
+            found = once([*full, image, *command], base, dict(os.environ), container_pss(container))
+        else:
+            found = once(command, base, environment(base, name != PEER), pss)
+        for key, value in found.items():
+            seen[name].setdefault(key, []).append(value)
+        return found["total, s"]
+
+    figures.measure({name: partial(run, name) for name in contestants}, rounds)
+    return seen
 
 
-def relay(base: Path, lines: int, rounds: int) -> dict[str, float]:
+def relay(base: Path, lines: int, rounds: int) -> dict[str, list[float]]:
     """CPU seconds of parent and script together for short unbuffered lines: to a file, and through ``train``."""
     target = base / "log"
     env = {**environment(base), "PYTHONUNBUFFERED": "1", "SAGEMAKER_PROGRAM": "lines.py"}
@@ -129,70 +136,76 @@ def relay(base: Path, lines: int, rounds: int) -> dict[str, float]:
         json.dumps({"sagemaker_program": "lines.py", "n": str(lines)})
     )
     commands = {
-        "straight to a file": [sys.executable, "lines.py", "-n", str(lines)],
-        "through train": [sys.executable, "-m", "sagemaker_training.cli.train"],
+        FLOOR: [sys.executable, "lines.py", "-n", str(lines)],
+        OURS: [sys.executable, "-m", "sagemaker_training.cli.train"],
     }
-    spent: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(rounds):
-        outputs = []
-        for name, command in commands.items():
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            with target.open("wb") as log:
-                subprocess.run(command, cwd=base / "code", env=env, stdout=log, stderr=subprocess.DEVNULL, check=True)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent[name].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-            outputs.append(target.read_bytes())
-        if outputs[0] != outputs[1]:
+    expected = "".join(f"step {number} loss=0.25\n" for number in range(lines)).encode()
+
+    def run(name: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with target.open("wb") as log:
+            subprocess.run(
+                commands[name], cwd=base / "code", env=env, stdout=log, stderr=subprocess.DEVNULL, check=True
+            )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if target.read_bytes() != expected:
             raise SystemExit("lines were lost or torn")
-    return {name: statistics.median(values) for name, values in spent.items()}
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return figures.measure({name: partial(run, name) for name in commands}, rounds)
 
 
-def import_seconds(rounds: int, base: Path) -> float:
+def import_seconds(rounds: int, base: Path) -> list[float]:
     """Seconds that importing the trainer takes, without the interpreter's own start."""
     code = "import time; t = time.perf_counter(); import sagemaker_training.trainer; print(time.perf_counter() - t)"
-    runs = [
-        float(
-            subprocess.run(
-                [sys.executable, "-c", code], env=environment(base), stdout=subprocess.PIPE, check=True
-            ).stdout
-        )
-        for _ in range(rounds)
-    ]
-    return statistics.median(runs)
+    command = [sys.executable, "-c", code]
+    runs = [subprocess.run(command, env=environment(base), stdout=subprocess.PIPE, check=True) for _ in range(rounds)]
+    return [float(run.stdout) for run in runs]
 
 
 def build(folder: Path) -> str:
     """An image with the wheel, on the base of the integration tests."""
-    sys.path.insert(0, str(Path(__file__).parents[3]))
     from tests.toolkits.training import images
 
     return images.build(SOURCE.parent, folder)
 
 
-def verdicts(
-    found: dict[str, dict[str, float]], cpu: dict[str, float], imported: float, in_container: bool
-) -> dict[str, tuple[float, float]]:
-    """Each promised figure: what was measured, and what it may be at most."""
-    floor, ours = found["python train.py"], found["train"]
-    ratio = {"first line, ratio to the floor": (ours["first line, s"] / floor["first line, s"], 1.35)}
-    return {
-        **(ratio if in_container else {}),
-        "first line over the floor, s": (ours["first line, s"] - floor["first line, s"], 0.15),
-        "after the last line over the floor, s": (ours["after last line, s"] - floor["after last line, s"], 0.15),
-        "parent's memory, MB": (ours["parent, MB"], 25.0),
-        "import, s": (imported, 0.15),
-        "CPU of relayed lines, ratio": (cpu["through train"] / cpu["straight to a file"], 1.0),
-    }
+def promised(seen: dict[str, dict[str, list[float]]], in_container: bool) -> list[Figure]:
+    """The figures of the runs that have a bound."""
+    floor, ours = seen[FLOOR], seen[OURS]
+    nothing = [0.0] * len(ours["parent, MB"])
+    first, last = "first line, s", "after last line, s"
+    ratio = figures.ratio("first line, ratio to the floor", ours[first], floor[first], 1.35)
+    return [
+        *([ratio] if in_container else []),
+        figures.difference("first line over the floor, s", ours[first], floor[first], 0.15),
+        figures.difference("after the last line over the floor, s", ours[last], floor[last], 0.15),
+        figures.difference("parent's memory, MB", ours["parent, MB"], nothing, 25.0),
+    ]
+
+
+def told(seen: dict[str, dict[str, list[float]]]) -> list[Figure]:
+    """The peer's, which have none."""
+    floor, peer, none = seen[FLOOR], seen[PEER], float("inf")
+    nothing = [0.0] * len(peer["parent, MB"])
+    first, last = "first line, s", "after last line, s"
+    return [
+        figures.ratio("reference: first line, ratio to the floor", peer[first], floor[first], none),
+        figures.difference("reference: after the last line over the floor, s", peer[last], floor[last], none),
+        figures.difference("reference: parent's memory, MB", peer["parent, MB"], nothing, none),
+    ]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--image", default="", help="run in containers of this image; build: make one")
     parser.add_argument("--peer", default="", help="an interpreter with the reference toolkit")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--lines", type=int, default=1000000)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    if given.image and given.peer:
+        parser.error("--peer is an interpreter of this host, so it runs without --image")
     work = Path(tempfile.mkdtemp(prefix="slipway-bench-"))
     image = ""
     try:
@@ -201,37 +214,30 @@ def main() -> int:
         image = build(work / "context") if given.image == "build" else given.image
         python = "python3" if image else sys.executable
         contestants = {
-            "python train.py": [python, "train.py"],
-            "train": ["train"] if image else [python, "-m", "sagemaker_training.cli.train"],
+            FLOOR: [python, "train.py"],
+            OURS: ["train"] if image else [python, "-m", "sagemaker_training.cli.train"],
         }
         if given.peer:
             contestants[PEER] = [str(Path(given.peer).parent / "train")]
-        found = start(contestants, base, given.rounds, image)
-        cpu = relay(base, given.lines, max(3, given.rounds // 2))
-        figures = verdicts(found, cpu, import_seconds(given.rounds, base), bool(image))
+        seen = start(contestants, base, given.rounds, image)
+        imported = import_seconds(given.rounds, base)
+        cpu = relay(base, given.lines, given.rounds)
     finally:
         shutil.rmtree(work)
         if given.image == "build" and image:
             subprocess.run(["docker", "image", "rm", "-f", image], stdout=subprocess.DEVNULL)
-    report(found, cpu, figures, given.json)
-    return 0 if all(value <= limit for value, limit in figures.values()) else 1
-
-
-def report(
-    found: dict[str, Any], cpu: dict[str, float], figures: dict[str, tuple[float, float]], as_json: bool
-) -> None:
-    if as_json:
-        print(json.dumps({"medians": found, "cpu": cpu, "figures": figures}, indent=2))
-        return
-    for name, values in found.items():
-        ratio = values["first line, s"] / found["python train.py"]["first line, s"]
-        print(
-            f"{name:18}", "  ".join(f"{key} {value:.3f}" for key, value in values.items()), f" first line {ratio:.2f} x"
-        )
-    for name, value in cpu.items():
-        print(f"{name:18} CPU {value:.2f} s")
-    for name, (value, limit) in figures.items():
-        print(f"{'ok  ' if value <= limit else 'MISS'} {name}: {value:.3f} (at most {limit:g})")
+    found = [
+        *promised(seen, bool(image)),
+        figures.difference("import, s", imported, [0.0] * len(imported), 0.15),
+        figures.ratio("CPU of relayed lines, ratio to a file", cpu[OURS], cpu[FLOOR], 1.0),
+    ]
+    rest = told(seen) if given.peer else []
+    if given.json:
+        print(json.dumps([asdict(figure) for figure in (*found, *rest)], indent=2))
+    else:
+        for figure in (*found, *rest):
+            print(figure)
+    return 0 if all(figure.holds for figure in found) else 1
 
 
 if __name__ == "__main__":
