@@ -210,6 +210,17 @@ def make(base: Path, code: str = ECHO, **variables: str) -> Server:
     return Server(base, port, environ)
 
 
+def connections(pid: int, port: int) -> int:
+    """How many TCP connections of a port a process has open."""
+    lines = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    ours = {f"socket:[{line[9]}]" for line in lines if line[1].endswith(f":{port:04X}")}
+    found = 0
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found += str(path.readlink()) in ours
+    return found
+
+
 def is_alive(pid: int | str) -> bool:
     """Whether a process is there, if only as a zombie."""
     return Path(f"/proc/{pid}").exists()

@@ -170,7 +170,12 @@ def test_a_request_on_a_busy_workers_connection_goes_to_a_free_one(start, tmp_pa
     assert len(set(answers)) == 1
     assert owners[0] not in answers
     held.unlink()
-    assert clients[0].answer().body.partition(b" ")[2] == owners[0].partition(b" ")[2]
+    busy = int(clients[0].answer().body.partition(b" ")[2])
+    assert busy == int(owners[0].partition(b" ")[2])
+    # It lets go of what was taken from it: no connection is in two workers.
+    workers = server.workers()
+    serving.wait_for(lambda: sum(serving.connections(pid, server.port) for pid in workers) == len(clients), server)
+    assert [client.post(b"echo").answer().status for client in clients] == [200] * 8
 
 
 def test_a_full_queue_is_503_with_retry_after(start, tmp_path):

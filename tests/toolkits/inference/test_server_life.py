@@ -182,8 +182,20 @@ def test_sigterm_before_ready_ends_at_once(start, tmp_path):
     assert not any(map(serving.is_alive, workers))
 
 
-def test_no_worker_outlives_a_supervisor_that_is_killed(start):
-    server = start().ready()
+def test_no_worker_outlives_a_supervisor_that_is_killed(start, tmp_path):
+    code = """
+        import os, time
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept):
+            open(os.environ["SAGEMAKER_BASE_DIR"] + "/held", "w").close()
+            time.sleep(1000)
+    """
+    server = start(code, SAGEMAKER_MODEL_SERVER_WORKERS="2").ready()
+    serving.wait_for(lambda: server.log.count("ready after") == 2, server)
+    # One computes and cannot see that its channel has ended, one idles.
+    server.client().post(b"x")
+    serving.wait_for((tmp_path / "held").exists, server)
     workers = server.workers()
     os.kill(server.pid, signal.SIGKILL)
     serving.wait_for(lambda: not any(map(serving.is_alive, workers)), server)

@@ -50,6 +50,16 @@ STREAM = (
         raise ValueError("before the first")
         yield
 
+    def asked():
+        try:
+            yield "first;"
+            wait("left")
+            yield "second;"
+            note("asked for a third")
+            yield "third;"
+        finally:
+            note("asked closed")
+
     def forever():
         try:
             while True:
@@ -63,6 +73,7 @@ STREAM = (
 ASYNC_STREAM = STREAM.replace("    def ", "    async def ").replace("async def note", "def note")
 ASYNC_STREAM = ASYNC_STREAM.replace("async def wait", "def wait").replace("async def model_fn", "def model_fn")
 ASYNC_STREAM = ASYNC_STREAM.replace('wait("second")', 'await __import__("asyncio").to_thread(wait, "second")')
+ASYNC_STREAM = ASYNC_STREAM.replace('wait("left")', 'await __import__("asyncio").to_thread(wait, "left")')
 ASYNC_STREAM = ASYNC_STREAM.replace("while True:", 'while True:\n                await __import__("asyncio").sleep(0)')
 
 
@@ -129,6 +140,17 @@ def test_a_client_that_leaves_ends_the_generator(server):
     client.close()
     serving.wait_for(lambda: "closed" in notes.read_text(), server)
     assert server.post(b"three").status == 200
+
+
+def test_no_item_is_made_after_the_one_that_found_the_client_gone(server):
+    notes = server.base / "notes"
+    client = server.client().post(b"asked")
+    client.until(b"\r\n\r\n")
+    next(client.chunks())
+    client.close()
+    (server.base / "left").touch()
+    serving.wait_for(lambda: notes.exists() and "asked closed" in notes.read_text(), server)
+    assert "asked for a third" not in notes.read_text()
 
 
 def test_http_1_0_gets_a_stream_as_a_whole(server):

@@ -19,6 +19,7 @@ CHANNEL_DESCRIPTOR = 4
 # To a worker.
 CONNECTION = b"C"  # slot; with the connection's descriptor
 DRAIN = b"D"
+TAKEN = b"T"  # slot; it was taken back
 FORK = b"W"  # number; with the new worker's channel
 # From a worker.
 READY = b"R"

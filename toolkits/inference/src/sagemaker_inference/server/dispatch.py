@@ -187,6 +187,7 @@ class Dispatch:
             for slot in self._untouched(one):
                 self._words[board.slot_cell(slot) + board.STATE] = board.TAKEN
                 one.taken.add(slot)
+                channel.tell(one.channel, channel.with_number(channel.TAKEN, slot))
                 one.passed.discard(slot)
                 back.append(self._recall(one.clients.pop(slot)))
         self._go_on(one)

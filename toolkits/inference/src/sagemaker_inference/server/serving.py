@@ -70,6 +70,10 @@ class Serving:
                 os._exit(0)  # The supervisor is gone, and with it the connections.
             if message[:1] == channel.DRAIN:
                 self._drain()
+            elif message[:1] == channel.TAKEN:
+                wire = self._open.get(channel.number_of(message))
+                if wire is not None:
+                    wire.abort()
             elif descriptor is not None:
                 self._adopt(channel.number_of(message), descriptor)
 
