@@ -124,12 +124,13 @@ def requiring_hosted(start: Start, tmp_path_factory: pytest.TempPathFactory) -> 
     """A model that brings a wheel along and requires it by path; the server listens on another port."""
     code = tmp_path_factory.mktemp("requiring")
     (code / "inference.py").write_text(
-        "import slipway_probe_package\n"
-        "def model_fn(model_dir): return slipway_probe_package.ANSWER\n"
+        "try:\n    from slipway_probe_package import ANSWER\n"
+        "except ImportError:\n    ANSWER = 'it is not installed'\n"
+        "def model_fn(model_dir): return ANSWER\n"
         "def input_fn(data, content_type): return data\n"
         "def predict_fn(data, model): return model\n"
         "def output_fn(prediction, accept): return prediction\n"
-        "def handler(data, context): return slipway_probe_package.ANSWER, 'text/plain'\n"
+        "def handler(data, context): return ANSWER, 'text/plain'\n"
     )
     write_wheel(code, "slipway_probe_package", "1.0", "ANSWER = '42'\n")
     (code / "requirements.txt").write_text("--no-index\n./slipway_probe_package-1.0-py3-none-any.whl\n")
