@@ -22,6 +22,7 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]
 INSIDE = Path(__file__).with_name("inside")
 HUGGINGFACE = "huggingface-pytorch-inference:2.13.0-transformers5.24.0-cpu-py311-debian12-dev"
+HUGGINGFACE_TENSORFLOW = "huggingface-tensorflow-inference:2.15.1-transformers4.57.6-cpu-py311-debian12-dev"
 HUGGINGFACE_TOOLKITS = ("huggingface-inference", "pytorch-inference", "inference")
 # File -> image, and the toolkits that it has; what the tests of the first one share is there too.
 IMAGES = {
@@ -33,6 +34,7 @@ IMAGES = {
     ),
     "test_huggingface.py": (HUGGINGFACE, HUGGINGFACE_TOOLKITS),
     "test_huggingface_hub.py": (HUGGINGFACE, HUGGINGFACE_TOOLKITS),
+    "test_huggingface_tensorflow.py": (HUGGINGFACE_TENSORFLOW, HUGGINGFACE_TOOLKITS),
 }
 
 

@@ -228,7 +228,7 @@ def test_question_answering() -> None:
     short = ask("question-answering", WHERE, max_answer_len=1, align_to_words=False, top_k=5)
     assert all(" " not in answer["answer"] for answer in short)
     refused(served("question-answering").ask(body({"question": "where ?"})), "context")
-    refused(served("question-answering").ask(body("where ?")), "{question, context}")
+    refused(served("question-answering").ask(body("where ?")), "ValueError")
 
 
 def test_table_question_answering() -> None:
@@ -365,7 +365,7 @@ def test_depth_estimation() -> None:
 def test_image_to_text() -> None:
     (answer,) = check_pictures("image-to-text", max_new_tokens=4)
     assert set(answer) == {"generated_text"}
-    refused(served("image-to-text").ask(body(text64(picture()), prompt="a dog")), "takes no prompt")
+    refused(served("image-to-text").ask(body(text64(picture()), prompt="a dog")), "vision-encoder-decoder")
 
 
 def test_image_to_image_answers_with_an_image() -> None:
@@ -385,7 +385,7 @@ def test_visual_question_answering() -> None:
     assert answers == sorted(answers, key=lambda answer: -answer["score"])
     assert ask("visual-question-answering", asked, top_k=1) == answers[:1]
     assert ask("visual-question-answering", [asked, asked]) == [answers, answers]
-    refused(served("visual-question-answering").ask(body({"image": asked["image"]})), "{image, question}")
+    refused(served("visual-question-answering").ask(body({"image": asked["image"]})), "question")
 
 
 def test_document_question_answering() -> None:

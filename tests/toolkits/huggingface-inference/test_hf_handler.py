@@ -171,6 +171,7 @@ def test_a_device_map_needs_accelerate(monkeypatch):
 
 def test_the_library_is_called_with_a_device_or_a_map(monkeypatch):
     calls = []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     library = types.ModuleType("transformers")
     library.pipeline = lambda task, **named: calls.append((task, named))
     monkeypatch.setitem(sys.modules, "transformers", library)

@@ -393,7 +393,8 @@ def automatic_speech_recognition(folder: Path) -> None:
 def text_to_audio(folder: Path) -> None:
     import transformers
 
-    letters = {letter: place for place, letter in enumerate(["k", *(chr(code) for code in range(97, 123)), " "])}
+    alphabet = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+    letters = {letter: place for place, letter in enumerate(["k", *alphabet, " ", "<pad>", "<unk>"])}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.json").write_text(json.dumps(letters))
     config = transformers.VitsConfig(

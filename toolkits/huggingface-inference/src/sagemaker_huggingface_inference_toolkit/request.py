@@ -40,7 +40,9 @@ def fault(error: Exception, inputs: Any, pipeline: Any) -> str | None:
     if isinstance(error, _REQUESTS_FAULTS) or type(error).__name__ == "PipelineException":
         return f"{type(error).__name__}: {error}"
     limit = _longest(pipeline)
-    if isinstance(error, (RuntimeError, IndexError)) and limit is not None:
+    # What a position beyond the last is called: by PyTorch and numpy, by TensorFlow.
+    beyond = isinstance(error, (RuntimeError, IndexError)) or type(error).__name__ == "InvalidArgumentError"
+    if beyond and limit is not None:
         length = max((_length(pipeline.tokenizer, text) for text in _texts(inputs)), default=0)
         if length > limit:
             return (

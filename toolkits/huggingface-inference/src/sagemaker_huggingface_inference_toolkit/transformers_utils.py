@@ -58,7 +58,12 @@ def library_pipeline(task: str, source: Source) -> Any:
     from transformers import pipeline
 
     # Never both: the library refuses a device beside a map.
-    place = {"device": source.device} if source.device_map is None else {"device_map": source.device_map}
+    place: dict[str, Any] = {"device": source.device}
+    if source.device_map is not None:
+        place = {"device_map": source.device_map}
+    if importlib.util.find_spec("torch") is None:
+        # transformers 4.57 looks a type up in PyTorch, whether it is there or not.
+        place["dtype"] = None
     return pipeline(task, model=source.folder, trust_remote_code=source.trust_remote_code, **place)
 
 
