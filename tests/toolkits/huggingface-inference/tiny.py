@@ -394,7 +394,7 @@ def text_to_audio(folder: Path) -> None:
     import transformers
 
     alphabet = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    letters = {letter: place for place, letter in enumerate(["k", *alphabet, " ", "<pad>", "<unk>"])}
+    letters = {letter: place for place, letter in enumerate(["_", *alphabet, " ", "<pad>", "<unk>"])}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.json").write_text(json.dumps(letters))
     config = transformers.VitsConfig(
