@@ -1,6 +1,7 @@
-"""Runs accelerate, unmodified, and records what it would send to SageMaker.
+"""Runs accelerate and records what it would send to SageMaker.
 
-Arguments: `request FILE ARGUMENTS…` runs `accelerate ARGUMENTS…` and writes the CreateTrainingJob request to FILE;
+Arguments: `request FILE ARGUMENTS…` runs `accelerate ARGUMENTS…`, unmodified, and writes the CreateTrainingJob request to
+FILE; `mended FILE ARGUMENTS…` does the same without the two faults that keep the newest versions from any job;
 `load FILE` prints, as JSON, the configuration as accelerate's own loader understands it, or why it does not.
 """
 
@@ -34,12 +35,30 @@ def load(file):
         return {"error": str(error)}
 
 
+def mend():
+    from accelerate.commands.config.config_args import SageMakerConfig
+
+    # Since 0.34 the loader adds num_processes to every configuration with NO, then refuses it as unknown to SageMaker's.
+    process = SageMakerConfig.process_config
+
+    def without_processes(given):
+        known = process(given)
+        known.pop("num_processes", None)
+        return known
+
+    SageMakerConfig.process_config = staticmethod(without_processes)
+    # Since 1.10 the launcher reads parallelism_config, which only ClusterConfig has. Empty is what "none" is there.
+    SageMakerConfig.parallelism_config = {}
+
+
 kind, file, *rest = sys.argv[1:]
 if kind == "load":
     print(json.dumps(load(file)))
 else:
     from accelerate.commands.accelerate_cli import main
 
+    if kind == "mended":
+        mend()
     record(file)
     sys.argv[1:] = rest
     main()
