@@ -223,7 +223,8 @@ def test_failure_of_a_rank_is_the_reason_on_every_host(hosts: Hosts) -> None:
         assert second.end() == 1
         assert first.end() == 1
     assert second.failure.startswith("ValueError: bad batch\n"), second.failure
-    assert first.failure.startswith("Host algo-2 failed first, with exit code 1: ValueError: bad batch\n")
+    assert "\nRank 1 failed first.\n" in second.failure
+    assert first.failure.startswith("Host algo-2 failed first, with exit code 1: rank 1: ValueError: bad batch\n")
 
 
 def test_exit_code_of_the_rank_is_kept(hosts: Hosts) -> None:

@@ -92,7 +92,7 @@ class Job:
 
     def finish(self, process: subprocess.Popen[bytes]) -> Done:
         try:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=120)
         except subprocess.TimeoutExpired:
             process.kill()
             raise

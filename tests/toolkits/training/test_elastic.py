@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from sagemaker_training import elastic
 
 BANNER = f"""
@@ -54,8 +53,9 @@ RuntimeError: [gloo/transport/tcp/pair.cc:547] Connection closed by peer [172.18
 
 
 @pytest.mark.parametrize("code", [7, -9, -11])
-def test_exit_code_of_the_root_cause(code):
-    assert elastic.read(REPORT % code).exit_code == code
+def test_rank_and_exit_code_of_the_root_cause(code):
+    failure = elastic.read(REPORT % code)
+    assert (failure.rank, failure.exit_code) == (1, code)
 
 
 def test_nothing_of_torchrun_is_left():
@@ -89,7 +89,9 @@ def test_errors_that_tell_of_other_hosts(error):
 
 
 def test_warnings_of_pytorch_are_no_cause_but_its_errors_are():
-    warning = "[W1130 15:53:09.759131720 socket.cpp:207] [c10d] The hostname of the client socket cannot be retrieved.\n"
+    warning = (
+        "[W1130 15:53:09.759131720 socket.cpp:207] [c10d] The hostname of the client socket cannot be retrieved.\n"
+    )
     error = "[E1130 15:53:09.759131720 ProcessGroupNCCL.cpp:1] Watchdog caught collective operation timeout\n"
     assert elastic.read("last words\n" + warning).text.strip() == "last words"
     assert elastic.read(error).text == error
@@ -103,7 +105,7 @@ def test_an_error_of_torchrun_itself_stays():
 
 def test_a_stop_of_torchrun_is_no_cause():
     text = (
-        "Traceback (most recent call last):\n  File \"run.py\", line 1\n"
+        'Traceback (most recent call last):\n  File "run.py", line 1\n'
         "torch.distributed.elastic.multiprocessing.api.SignalException: Process 8 got signal: 15\n"
     )
     assert elastic.read("saved\n" + text).text.strip() == "saved"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-
 from sagemaker_training import errors, fabric, runner
 
 from .conftest import SOURCE, Job
@@ -20,7 +21,7 @@ STAND_INS = Path(__file__).parent / "stand_ins"
 
 # Any image may come with a launcher's framework toolkit; this one knows nothing but torchrun.
 FRAMEWORK = """\
-from sagemaker_training import entry_point, runner
+from sagemaker_training import entry_point, peers, runner
 from sagemaker_training.environment import Environment
 
 def main():
@@ -30,11 +31,11 @@ def main():
 """
 
 
-def prepare(job: Job) -> Job:
-    """Makes torchrun the launcher of a job."""
+def prepare(job: Job, linger: float = 0) -> Job:
+    """Makes torchrun the launcher of a job. linger: seconds in which a failed host waits for those that start late."""
     folder = job.base / "framework"
     folder.mkdir()
-    (folder / "framework.py").write_text(FRAMEWORK)
+    (folder / "framework.py").write_text(FRAMEWORK + f"\npeers._LINGER_SECONDS = {linger}\n")
     job.env["PYTHONPATH"] = os.pathsep.join(map(str, (STAND_INS, folder, SOURCE)))
     job.env["SAGEMAKER_TRAINING_MODULE"] = "framework:main"
     job.env["TORCHRUN_NOTE"] = str(job.base / "note.json")
@@ -56,15 +57,12 @@ def script(job: Job, text: str, **hyperparameters) -> None:
 
 
 def free_port() -> int:
-    """The first of two neighbouring free ports."""
+    """The first of two neighbouring free ports, below those that the kernel gives to outgoing connections meanwhile."""
     while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                other.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
+        port = random.randrange(10_000, 32_000)
+        with suppress(OSError), socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", port))
+            other.bind(("127.0.0.1", port + 1))
             return port
 
 
@@ -86,14 +84,14 @@ def test_one_host_runs_as_many_ranks_as_asked(torch_job):
 
 
 def test_one_host_uses_a_free_port(torch_job):
-    ports = set()
-    for _ in range(2):
-        script(torch_job, "pass")
+    script(torch_job, "pass")
+    assert torch_job.run().code == 0
+    first = note(torch_job)["master_port"]
+    with socket.create_server(("127.0.0.1", int(first))):
         assert torch_job.run().code == 0
-        ports.add(note(torch_job)["master_port"])
+    second = note(torch_job)["master_port"]
     assert note(torch_job)["master_addr"] == "127.0.0.1"
-    assert len(ports) == 2
-    assert "29500" not in ports
+    assert len({first, second, "29500"}) == 3
 
 
 def test_ranks_of_many_hosts(torch_job):
@@ -313,7 +311,7 @@ def test_the_cause_comes_from_the_rank_that_failed_first(torch_job):
     """.replace("try:\n", "signal.signal(signal.SIGTERM, lambda *a: sys.exit(1))\n    try:\n")
     script(torch_job, text, sagemaker_mpi_num_of_processes_per_host="2")
     done = torch_job.run()
-    assert done.failure.startswith("ValueError: bad batch\nExecuteUserScriptError: ExitCode 1\n")
+    assert done.failure.startswith("ValueError: bad batch\nExecuteUserScriptError: ExitCode 1\nRank 0 failed first.\n")
     assert "ChildFailedError" not in done.failure
 
 
@@ -375,12 +373,12 @@ def test_a_stop_reaches_every_rank_once_and_they_may_save(torch_job):
 class Pair:
     """Two hosts of one job on this machine, by two names of it."""
 
-    def __init__(self, folder: Path, text: str) -> None:
+    def __init__(self, folder: Path, text: str, linger: float = 0) -> None:
         hosts = ["localhost", "127.0.0.1"]
         port = str(free_port())
         meeting = folder / "meeting"
         meeting.mkdir()
-        self.jobs = [prepare(Job(folder / name)) for name in hosts]
+        self.jobs = [prepare(Job(folder / name), linger) for name in hosts]
         for host, job in zip(hosts, self.jobs):
             job.resources({"current_host": host, "hosts": hosts})
             job.env.update(MASTER_PORT=port, MEETING=str(meeting))
@@ -411,14 +409,16 @@ time.sleep(600)
 
 @pytest.mark.parametrize(("fails", "stays", "name"), [(1, 0, "127.0.0.1"), (0, 1, "localhost")])
 def test_the_failure_of_another_host_ends_this_one_with_its_cause(tmp_path, fails, stays, name):
-    pair = Pair(tmp_path, WAIT)
+    pair = Pair(tmp_path, WAIT, linger=60)
     for job in pair.jobs:
         job.env["FAILS"] = str(fails)
     running = [job.start() for job in pair.jobs]
     done = [job.finish(process) for job, process in zip(pair.jobs, running)]
     assert done[fails].failure.startswith("ValueError: bad batch\n")
     assert done[stays].code == 1
-    assert done[stays].failure.startswith(f"Host {name} failed first, with exit code 1: ValueError: bad batch\n")
+    cause = f"Host {name} failed first, with exit code 1: rank {fails}: ValueError: bad batch\n"
+    assert done[stays].failure.startswith(cause)
+    assert "Rank" not in done[stays].failure
 
 
 @pytest.mark.parametrize(("dies", "stays", "name"), [(1, 0, "127.0.0.1"), (0, 1, "localhost")])
@@ -427,22 +427,20 @@ def test_the_death_of_another_host_ends_this_one(tmp_path, dies, stays, name):
     running = pair.start()
     running[dies].kill()
     done = pair.jobs[stays].finish(running[stays])
-    orphans = children_of_session(pair.jobs[dies])
+    for pid in children_of_session(pair.jobs[dies]):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     assert done.code == 1
     assert done.failure.startswith(f"Host {name} was lost: it went without a word")
-    for pid in orphans:
-        os.kill(pid, signal.SIGKILL)
 
 
 def children_of_session(job: Job):
     """Processes of a killed ``train``: outside a container nobody ends them."""
     found = []
     for entry in Path("/proc").iterdir():
-        try:
+        with suppress(OSError):
             if entry.name.isdigit() and str(job.base).encode() in (entry / "environ").read_bytes():
                 found.append(int(entry.name))
-        except OSError:
-            continue
     return found
 
 
@@ -463,13 +461,15 @@ def test_a_host_that_never_comes_ends_the_others_in_time(tmp_path):
 
 
 def test_a_host_that_fails_early_tells_the_one_that_starts_late(tmp_path):
-    pair = Pair(tmp_path, "import os, time; assert os.environ['RANK'] == '1', 'too early'; time.sleep(600)")
+    text = "import os, time; assert os.environ['RANK'] == '1', 'too early'; time.sleep(600)"
+    pair = Pair(tmp_path, text, linger=60)
     first = pair.jobs[0].start()
     while b"too early" not in first.stderr.readline():
-        pass
+        assert first.poll() is None
     done = pair.jobs[1].run()
     pair.jobs[0].finish(first)
-    assert done.failure.startswith("Host localhost failed first, with exit code 1: AssertionError: too early\n")
+    cause = "Host localhost failed first, with exit code 1: rank 0: AssertionError: too early\n"
+    assert done.failure.startswith(cause)
 
 
 def test_hosts_that_end_well_end_alone(tmp_path):

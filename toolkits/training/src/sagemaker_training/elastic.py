@@ -10,7 +10,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 
 # torchrun's summary. The root cause is the rank that it saw fail first.
 _SUMMARY = re.compile(r"^={20,}\n.* FAILED\n-{20,}\n.*?^={20,}$", re.MULTILINE | re.DOTALL)
-_ROOT_EXIT_CODE = re.compile(r"^Root Cause.*?^\s*exitcode\s*: (-?\d+)", re.MULTILINE | re.DOTALL)
+_ROOT = re.compile(r"^Root Cause.*?^\s*rank\s*: (\d+).*?^\s*exitcode\s*: (-?\d+)", re.MULTILINE | re.DOTALL)
 
 # torchrun's own lines: its log, and the banner about OMP_NUM_THREADS; and warnings of the C++ part of PyTorch.
 _OWN_LINE = re.compile(r"^(?:[A-Z]|\[[WI])\d{4} \d\d:\d\d:\d\d|^\*{20,}$|^Setting OMP_NUM_THREADS")
@@ -26,12 +26,14 @@ _CONSEQUENCE = re.compile(
 
 @dataclass(frozen=True)
 class Failure:
-    """exit_code: of the rank that failed first, negative for a signal; None where torchrun does not say.
+    """rank: the one that failed first, counted over all hosts; exit_code: its own, negative for a signal. Both are None
+    where torchrun does not say.
 
     text: what the ranks wrote, without torchrun's words and, where it has another cause, without errors that only
     tell of a lost rank. secondhand: the only errors in it are such.
     """
 
+    rank: Optional[int]
     exit_code: Optional[int]
     text: str
     secondhand: bool
@@ -40,14 +42,15 @@ class Failure:
 def read(output: str) -> Failure:
     """What the last lines of torchrun and its ranks say."""
     summary = _SUMMARY.search(output)
-    code = _ROOT_EXIT_CODE.search(summary[0]) if summary else None
+    root = _ROOT.search(summary[0]) if summary else None
+    rank, code = map(int, root.groups()) if root else (None, None)
     blocks = [block for block in _blocks(_SUMMARY.sub("", output)) if not (block[1] and _OWN_ERROR.search(block[1]))]
     causes = [error for _, error in blocks if error is not None]
     firsthand = [error for error in causes if not _CONSEQUENCE.search(error)]
     if firsthand:
         blocks = [block for block in blocks if block[1] is None or not _CONSEQUENCE.search(block[1])]
     text = "\n".join(line for lines, _ in blocks for line in lines)
-    return Failure(int(code[1]) if code else None, text, bool(causes) and not firsthand)
+    return Failure(rank, code, text, bool(causes) and not firsthand)
 
 
 def _blocks(output: str) -> Iterator[Tuple[List[str], Optional[str]]]:

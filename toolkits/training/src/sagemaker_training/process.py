@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
     returncode: as in ``subprocess``, negative for a signal. stdout, stderr: the last lines (at most 200 and
     64 kB each) of each stream; where both go to the same place, all of it is in stdout. oom_kills: processes
     that the kernel killed for memory in this container meanwhile. stopped: the signal by which the platform asked
-    for the end, if it did.
+    for the end, if it did. remark: what else the launcher knows of the end.
     """
 
     argv: Tuple[str, ...]
@@ -56,6 +56,7 @@ class Outcome(NamedTuple):
     stderr: str
     oom_kills: int = 0
     stopped: Optional[int] = None
+    remark: str = ""
 
 
 class _State:

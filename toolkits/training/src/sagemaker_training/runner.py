@@ -171,7 +171,8 @@ def raise_for(outcome: process.Outcome, error_class: type) -> None:
     if outcome.returncode == 0:
         return
     hint = failures.end_hint(outcome.returncode, outcome.oom_kills, outcome.stopped, cgroup.memory_limit())
-    raise error_class(outcome.argv, outcome.returncode, failures.telling(outcome.stderr, outcome.stdout), hint)
+    info = "\n".join(line for line in (outcome.remark, hint) if line)
+    raise error_class(outcome.argv, outcome.returncode, failures.telling(outcome.stderr, outcome.stdout), info)
 
 
 def python() -> str:

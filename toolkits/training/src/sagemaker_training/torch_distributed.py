@@ -155,15 +155,16 @@ class TorchDistributedRunner(runner.Runner):
     def _judge(self, command: Sequence[str], outcome: process.Outcome) -> process.Outcome:
         """The outcome with the exit code and the words of what failed first; the other hosts are told."""
         failure = elastic.read(outcome.stdout + outcome.stderr)
-        code, text = outcome.returncode, failure.text
+        code, text, rank = outcome.returncode, failure.text, failure.rank
         if code > 0 and failure.exit_code and outcome.stopped is None:
             code = failure.exit_code
         if self._watch is not None:
             lost = self._elsewhere(failure.secondhand) if code and outcome.stopped is None else None
             if lost:
-                code, text = 1, f"{elastic.context(text)}\n{lost}"
-            self._watch.leave(process.exit_code(code), self._cause(command, code, text) if code else "")
-        return process.Outcome(tuple(command), code, "", text, outcome.oom_kills, outcome.stopped)
+                code, text, rank = 1, f"{elastic.context(text)}\n{lost}", None
+            self._watch.leave(process.exit_code(code), self._cause(command, code, text, rank) if code else "")
+        remark = f"Rank {rank} failed first." if rank is not None else ""
+        return process.Outcome(tuple(command), code, "", text, outcome.oom_kills, outcome.stopped, remark)
 
     def _elsewhere(self, secondhand: bool) -> Optional[str]:
         """What happened on another host, if that is the cause. secondhand: the errors of this host say so."""
@@ -175,9 +176,10 @@ class TorchDistributedRunner(runner.Runner):
             return f"Host {', '.join(absent)} never reported: it did not start, or cannot be reached."
         return lost
 
-    def _cause(self, command: Sequence[str], code: int, text: str) -> str:
+    def _cause(self, command: Sequence[str], code: int, text: str, rank: Optional[int]) -> str:
         first = str(errors.ExecuteUserScriptError(command, code, text)).split("\n", 1)[0]
-        return masking.text(first)[:_CAUSE_LENGTH]
+        whose = f"rank {rank}: " if rank is not None else ""
+        return whose + masking.text(first)[:_CAUSE_LENGTH]
 
 
 def _rank_script(entry: Sequence[str]) -> List[str]:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 parser = argparse.ArgumentParser()
 for name in ("nnodes", "nproc_per_node", "master_addr", "master_port", "node_rank"):
@@ -27,11 +28,15 @@ def stop(signum, frame):
     raise SignalException(f"Process {os.getpid()} got signal: {signum}")
 
 
+def global_rank(args, local_rank):
+    return int(args.node_rank) * int(args.nproc_per_node) + local_rank
+
+
 def start(args, local_rank):
     count = int(args.nproc_per_node)
     variables = {
         "LOCAL_RANK": local_rank,
-        "RANK": int(args.node_rank) * count + local_rank,
+        "RANK": global_rank(args, local_rank),
         "WORLD_SIZE": int(args.nnodes) * count,
         "MASTER_ADDR": args.master_addr,
         "MASTER_PORT": args.master_port,
@@ -48,7 +53,7 @@ E0101 10:00:00.000000 1 torch/distributed/elastic/multiprocessing/api.py:1] fail
 Traceback (most recent call last):
   File "run.py", line 1, in main
     raise ChildFailedError(
-torch.distributed.elastic.multiprocessing.errors.ChildFailedError: 
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\x20
 {line}
 {args.script} FAILED
 {"-" * 60}
@@ -57,7 +62,7 @@ Failures:
 {"-" * 60}
 Root Cause (first observed failure):
 [0]:
-  rank      : {local_rank} (local_rank: {local_rank})
+  rank      : {global_rank(args, local_rank)} (local_rank: {local_rank})
   exitcode  : {code} (pid: 1)
   error_file: <N/A>
   traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
@@ -71,8 +76,7 @@ def main():
         signal.signal(signum, stop)
     note = os.environ.get("TORCHRUN_NOTE")
     if note:
-        with open(note, "w") as file:
-            json.dump(vars(args), file)
+        Path(note).write_text(json.dumps(vars(args)))
     ranks = [start(args, local_rank) for local_rank in range(int(args.nproc_per_node))]
     try:
         while any(rank.poll() is None for rank in ranks) and not any(rank.poll() for rank in ranks):
