@@ -38,7 +38,7 @@ def test_a_model_on_a_gpu_is_not_forked(torch, monkeypatch):
     monkeypatch.setenv("SLIPWAY_PRELOAD", "true")
     assert device.of_worker({}) == "cpu"
     torch.cuda.count = 1
-    with pytest.raises(ValueError, match="SLIPWAY_PRELOAD .* cannot be forked"):
+    with pytest.raises(ValueError, match=r"SLIPWAY_PRELOAD .* cannot be forked"):
         device.of_worker({"gpu_id": 0})
 
 

@@ -102,7 +102,7 @@ def test_launcher_names():
         training.LAUNCH_SMDATAPARALLEL_ENV_NAME,
         training.LAUNCH_PYTORCH_XLA_ENV_NAME,
     ) == (MPI, DDP, TORCHRUN, SMDDP, XLA)
-    assert training.SAGEMAKER_DISTRIBUTED_DATAPARALLEL_ENABLED == SMDDP.upper()
+    assert SMDDP.upper() == training.SAGEMAKER_DISTRIBUTED_DATAPARALLEL_ENABLED
     assert training.SAGEMAKER_PARAMETER_SERVER_ENABLED == "SAGEMAKER_PARAMETER_SERVER_ENABLED"
     assert (
         training.SAGEMAKER_MULTI_WORKER_MIRRORED_STRATEGY_ENABLED == "SAGEMAKER_MULTI_WORKER_MIRRORED_STRATEGY_ENABLED"
@@ -157,7 +157,8 @@ def test_an_image_without_torch_runs_plain_jobs(torch_job):
 def test_the_toolkit_needs_the_base_toolkit_only(torch_job):
     code = (
         "import os, sys, sagemaker_pytorch_container.training; library = os.path.dirname(os.__file__)\n"
-        "files = {n.partition('.')[0]: getattr(m, '__file__', None) for n, m in sys.modules.items() if n != '__main__'}\n"
+        "modules = {n.partition('.')[0]: m for n, m in sys.modules.items() if n != '__main__'}\n"
+        "files = {n: getattr(m, '__file__', None) for n, m in modules.items()}\n"
         "print(*(name for name, file in files.items() if file and not file.startswith(library)))"
     )
     done = subprocess.run([sys.executable, "-S", "-c", code], env=torch_job.env, capture_output=True, check=True)
@@ -212,7 +213,7 @@ def test_gloo_at_exit_is_success(torch_job, launcher):
     "text",
     [
         f'import sys; print("{GLOO}", file=sys.stderr); sys.exit(3)',
-        f'import sys, os, traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.print_exc()\n'
+        f"import sys, os, traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.print_exc()\n"
         f'print("{GLOO}", file=sys.stderr); os.abort()',
         "import os; os.abort()",
     ],
