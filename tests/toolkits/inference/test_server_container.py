@@ -122,3 +122,9 @@ def test_the_image_starts_serve_without_a_shell(image):
     assert not config.get("Entrypoint")
     assert config["Cmd"] == ["serve"]
     assert config["Labels"]["com.amazonaws.sagemaker.capabilities.accept-bind-to-port"] == "true"
+
+
+def test_an_image_that_serves_does_not_train(image):
+    done = subprocess.run(["docker", "run", "--rm", image, "train"], capture_output=True, text=True)
+    assert done.returncode == 64
+    assert done.stderr.startswith("train: this image serves")
