@@ -24,15 +24,28 @@ def list_(c: Context, selector: Selector, json: bool = False) -> None:
     matrix.list_images(selector, json)
 
 
-@task(help={**SELECTORS, **_BASE, **_JSON})
+@task(help={**SELECTORS, **_BASE, "layers": "show which layers images share, as last built", **_JSON})
 @selecting
 def plan(
-    c: Context, selector: Selector, base: str | None = None, snapshot: str | None = None, json: bool = False
+    c: Context,
+    selector: Selector,
+    layers: bool = False,
+    base: str | None = None,
+    snapshot: str | None = None,
+    json: bool = False,
 ) -> None:
     """Show the graph of stages, and every excluded image with its reason."""
     from slipway.commands import matrix
 
-    matrix.plan(selector, json, base=base, snapshot=snapshot)
+    matrix.plan(selector, json, layers, base=base, snapshot=snapshot)
+
+
+@task(help={"image": "an image's ID, or any reference of the engine", **_JSON})
+def size(c: Context, image: str, json: bool = False) -> None:
+    """Explain an image's size by layer and by package."""
+    from slipway.commands import size as command
+
+    command.size(image, json)
 
 
 @task(help={**SELECTORS, **_BASE, "output": "the folder to write; default: .slipway/render", **_JSON})
@@ -55,9 +68,33 @@ def render(
 @selecting
 def lock(c: Context, selector: Selector, upgrade: bool = False, check: bool = False, json: bool = False) -> None:
     """Resolve stacks to hashed locks and show what changed."""
-    from slipway.commands import matrix
+    from slipway.commands import locks
 
-    matrix.lock(selector, upgrade, check, json)
+    locks.lock(selector, upgrade, check, json)
+
+
+@task(help={**SELECTORS, **_JSON})
+@selecting
+def outdated(c: Context, selector: Selector, json: bool = False) -> None:
+    """Show which newer versions exist, and what they would change."""
+    from slipway.commands import locks
+
+    locks.outdated(selector, json)
+
+
+@task(
+    help={
+        "framework": "as named in buildspec/",
+        "version": "the version to add; of transformers for Hugging Face images",
+        "processor": "cpu (default) | gpu: whose newest stack gives the form",
+        **_JSON,
+    }
+)
+def add(c: Context, framework: str = "", version: str = "", processor: str = "", json: bool = False) -> None:
+    """Add a version to the matrix: its entry in buildspec/ and its locks."""
+    from slipway.commands import locks
+
+    locks.add(framework, version, processor, json)
 
 
 @task(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from slipway import lock, preflight, render, revision
+from slipway import lock, preflight, render, revision, size
 from slipway.base import EPOCH, Pulled, Recipe, describe
 from slipway.console import Console
 from slipway.engine import bake, rootfs, wheels
@@ -24,10 +24,11 @@ from slipway.engine.bake import EXPORT, Step
 from slipway.engine.docker import Engine
 from slipway.errors import SlipwayError, SpecError
 from slipway.files import locked, naming_full_disk, same_file, sha256_bytes, write_whole
-from slipway.plan import Plan, Stage
+from slipway.plan import Plan
 from slipway.records import Build, Records
 from slipway.settings import PipSettings, Settings
 from slipway.spec.model import Image, Sources
+from slipway.stages import Stage
 
 _WAITING = "another command builds the same images; waiting for it"
 
@@ -69,7 +70,10 @@ def build(
     *,
     no_cache: bool = False,
 ) -> list[Built]:
-    """Build every image of the plan and record it. Nothing is recorded when a step fails or Ctrl-C ends it."""
+    """Build every image of the plan and record it. Nothing is recorded when a step fails or Ctrl-C ends it.
+
+    Raises SizeError at the end when images are over their ceilings: they are in the engine and on record then.
+    """
     builder = settings.text("builder")
     engine = Engine.connect(settings.environment, context=builder if bake.is_context(builder) else "")
     disk = preflight.engine_disk(engine)
@@ -78,6 +82,9 @@ def build(
     for base in plan.bases.values():
         if isinstance(base, Pulled):
             preflight.pulled_base(base)
+    records = Records(settings.state)
+    before = size.last_within(records.builds())
+    size.refuse_unexplained(plan.images, before)
     rendered, revisions = rendering(plan, sources, settings)
     key = sha256_bytes(" ".join(image.id for image in plan.images).encode())[:12]
     folder = settings.state / "build" / key
@@ -102,11 +109,12 @@ def build(
     for image in plan.images:
         exported = baked.images[image.id]
         own = _own(plan, image, baked.steps)
-        record = _record(image, plan, sources, revisions[image.id], exported, engine, time.time() - started)
+        last = before.get(image.id)
+        record = _record(image, plan, sources, revisions[image.id], exported, engine, time.time() - started, last)
         found.append(Built(record, sum(step.cached for step in own), len(own), _write_log(image, own, settings)))
-    records = Records(settings.state)
     for built in found:
         records.add_build(built.record)
+    size.refuse_over(plan.images, {built.record.image: size.of_build(built.record) for built in found}, before)
     return found
 
 
@@ -239,8 +247,11 @@ def _record(
     exported: bake.Exported,
     engine: Engine,
     seconds: float,
+    last: Build | None,
 ) -> Build:
     facts = engine.image(image.reference)
+    known = last is not None and last.config_digest == exported.config_digest and last.layer_sizes
+    held = size.of_build(last) if last and known else size.measure(engine, image.reference, plan.chain(image))
     locks = "".join(sources.locks[part.name] for part in lock.parts(image))
     return Build(
         image=image.id,
@@ -255,7 +266,11 @@ def _record(
         config_digest=exported.config_digest,
         engine_id=facts["Id"],
         input_hash=plan.input_hash(image),
-        size=sum(engine.layer_sizes(image.reference)),
+        size=held.unpacked,
+        compressed=held.compressed,
+        ceiling_mb=image.ceiling_mb,
+        layer_sizes=tuple(held.layers.items()),
+        packages=held.packages,
         revision=source.commit,
         created=source.created,
         base=describe(plan.bases[image.os]),

@@ -130,6 +130,11 @@ class EndpointError(SlipwayError):
     meaning = "an endpoint or a batch transform failed: its container, or a request to it"
 
 
+class SizeError(SlipwayError):
+    exit_code = 19
+    meaning = "an image is over its ceiling, or a ceiling was raised without a reason"
+
+
 class Interrupted(SlipwayError):
     exit_code = 130
     meaning = "stopped by Ctrl-C; what was begun is cleared away"

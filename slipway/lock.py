@@ -27,6 +27,7 @@ TOOLS = ("uv",)
 TOOLS_LOCK = "tools"
 ALWAYS = ("pip",)  # in every stack: users and SageMaker's own drivers call it
 
+_EXACT = re.compile(r"([A-Za-z0-9._-]+(?:\[[^\]]+\])?)==([^\s,;]+)")
 _HEADER = "# Made by `invoke lock`; change buildspec/ instead.\n"
 _GLIBC = {"debian12": "2_36", "debian13": "2_40"}
 _MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -100,9 +101,16 @@ def faults(image: Image, locks: Mapping[str, str]) -> list[str]:
 
 
 def resolve(
-    part: Part, locks: Mapping[str, str], pip: PipSettings, settings: Settings, *, upgrade: bool = False
+    part: Part,
+    locks: Mapping[str, str],
+    pip: PipSettings,
+    settings: Settings,
+    *,
+    upgrade: bool = False,
+    alone: bool = False,
 ) -> str:
-    """Resolve one part and return the lock's text. Pins of the present lock are kept unless `upgrade`."""
+    """Resolve one part and return the lock's text. Pins of the present lock are kept unless `upgrade`; `alone`: of what
+    is asked for, not of what that requires."""
     with tempfile.TemporaryDirectory(prefix="slipway-lock-") as folder:
         asked, out = Path(folder) / "in.txt", Path(folder) / "out.txt"
         asked.write_text("".join(f"{line}\n" for line in part.requirements))
@@ -112,6 +120,8 @@ def resolve(
         argv += ["--generate-hashes", "--no-header", "--no-annotate", "--only-binary", ":all:", "--no-config"]
         argv += ["--python-version", part.python, "--python-platform", part.platform]
         argv += ["--index-strategy", "unsafe-best-match"]  # pip's own: all indexes count alike
+        if alone:
+            argv.append("--no-deps")
         if part.under:
             bound = Path(folder) / "bound.txt"
             bound.write_text("".join(f"{pin.name}=={pin.version}\n" for pin in part.bound(locks)))
@@ -129,9 +139,22 @@ def resolve(
     return _HEADER + f"# inputs: {part.inputs(locks)}\n" + _without(text, held)
 
 
-def write(project: Path, part: Part, old: str, new: str) -> Change:
-    """Write one lock and say what it changed."""
-    write_whole(project / "buildspec" / "locks" / f"{part.name}.txt", new)
+def newer(part: Part, locks: Mapping[str, str], pip: PipSettings, settings: Settings) -> dict[str, tuple[str, str]]:
+    """Of what a part asks for in one version alone: the version, and the newest that its Python and platform have."""
+    pinned = {match[1]: match[2] for match in map(_EXACT.fullmatch, part.requirements) if match}
+    if not pinned:
+        return {}
+    asked = Part(f"newest of {part.name}", tuple(pinned), part.python, part.platform)
+    found = resolve(asked, {}, pip, settings, alone=True)
+    newest = {pin.name: pin.version for pin in wheels.pins(found)}
+    versions = {
+        name: (old, newest.get(wheels.normal_name(name.partition("[")[0]), old)) for name, old in pinned.items()
+    }
+    return {name: pair for name, pair in versions.items() if pair[0] != pair[1].partition("+")[0]}
+
+
+def compare(part: Part, old: str, new: str) -> Change:
+    """What a lock's new text changes."""
     before = {pin.name: pin.version for pin in wheels.pins(old)}
     after = {pin.name: pin.version for pin in wheels.pins(new)}
     lines = [
@@ -141,6 +164,12 @@ def write(project: Path, part: Part, old: str, new: str) -> Change:
     ]
     diff = "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "before", "after", n=0))
     return Change(part.name, tuple(lines), diff)
+
+
+def write(project: Path, part: Part, old: str, new: str) -> Change:
+    """Write one lock and say what it changed."""
+    write_whole(project / "buildspec" / "locks" / f"{part.name}.txt", new)
+    return compare(part, old, new)
 
 
 def uv() -> str:

@@ -1,14 +1,6 @@
 """Images -> the graph of stages that builds them. Pure: the same matrix, sources and base give the same plan.
 
-    base-<os> ---> tools                      (the installer, in no image)
-        |---> debian-<scope>-…                (Debian packages of the scope, which every stack takes as the same layer)
-        `---> python-<os>-py<NN> ---> <stack> ---> <stack>-<scope>-system ---> <stack>-<scope> ---> <image>
-                                      framework    Debian packages             Python packages      toolkits,
-                                      packages     of the scope                of the scope         settings
-
-A stage is one folder with one Dockerfile. Images that need the same stage share it, so it is built once. The toolkits
-come last: they change most often and are smallest. A stack that stands on another one comes right above it. Packages
-that a stack names under `layers` have stages of their own below it, <stack>-1, <stack>-2 …
+What the stages of one image are, `stages.py` says. Images that need the same stage share it, so it is built once.
 """
 
 from __future__ import annotations
@@ -16,48 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from slipway import lock
-from slipway.base import Base, Pulled, Recipe
+from slipway import cuda, lock
+from slipway.base import Base, Recipe
 from slipway.base import describe as describe_base
 from slipway.engine import wheels
 from slipway.errors import Fault, LockError, SpecError, nearest
-from slipway.spec import naming
 from slipway.spec.model import Image, Sources
-
-SSH = ("sshd.j2", "ssh_config.j2")  # what lets the hosts of a job reach each other, beside openssh-server
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """One folder with one Dockerfile. `parents` maps the names in its FROM and --mount lines to other stages."""
-
-    name: str
-    template: str
-    os: str
-    platform: str
-    parents: Mapping[str, str] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
-    extras: tuple[str, ...] = ()  # templates that become files/
-    lock: str = ""  # name of the lock part that it installs
-    pins: str = ""  # what becomes lock.txt: that part, or the packages of it that are this stage's
-    toolkits: tuple[str, ...] = ()  # whose wheels become wheels/
-    wheel_index: str = ""
-    image: Image | None = None  # set on the last stage of an image
-    hash: str = ""  # over all that decides its content, its parents' hashes included
-
-    @property
-    def needs_host(self) -> bool:
-        """Whether it reaches for packages, and so gets the host's settings and certificates as secrets."""
-        return bool(self.lock) or self.template.startswith(("base", "debian"))
-
-    @property
-    def takes_wheels(self) -> bool:
-        """Whether wheels that the host already has may serve it."""
-        return self.template.startswith("packages")
+from slipway.stages import Stage, place
+from slipway.stages import of_image as stages_of
 
 
 @dataclass(frozen=True)
@@ -114,9 +76,10 @@ def plan(images: Iterable[Image], sources: Sources, bases: Mapping[str, Base]) -
     _refuse_unfit(chosen, bases)
     _refuse_unlocked(chosen, sources)
     _refuse_idle(chosen, sources)
+    _refuse_other_builds(chosen, sources)
     stages: dict[str, Stage] = {}
     for image in chosen:
-        for stage in _stages(image, bases[image.os], sources.locks):
+        for stage in stages_of(image, bases[image.os], sources.locks):
             if stage.name not in stages:
                 stages[stage.name] = _hashed(stage, stages, sources)
     return Plan(tuple(stages.values()), bases)
@@ -130,21 +93,17 @@ def _refuse_unfit(images: tuple[Image, ...], bases: Mapping[str, Base]) -> None:
         base = bases[image.os]
         if isinstance(base, Recipe) and image.python != base.python:
             what = f"{image.id}: {image.os} carries Python {base.python}, not {image.python}"
-            faults.append(Fault(what, fix, *_place(image)))
+            faults.append(Fault(what, fix, *place(image)))
         if isinstance(base, Recipe) and image.architecture != base.architecture:
             what = f"{image.id}: the bootstrap makes {base.architecture}, not {image.architecture}"
-            faults.append(Fault(what, fix, *_place(image)))
+            faults.append(Fault(what, fix, *place(image)))
     if faults:
         raise SpecError("the base cannot carry these images", faults=faults)
 
 
-def _place(image: Image) -> tuple[str, int | None]:
-    return image.file, image.lines[0][0] if image.lines else None
-
-
 def _refuse_unlocked(images: tuple[Image, ...], sources: Sources) -> None:
     faults = [
-        Fault(f"{image.id}: {what}", "", *_place(image))
+        Fault(f"{image.id}: {what}", "", *place(image))
         for image in images
         for what in lock.faults(image, sources.locks)
     ]
@@ -154,142 +113,33 @@ def _refuse_unlocked(images: tuple[Image, ...], sources: Sources) -> None:
 
 
 def _refuse_idle(images: tuple[Image, ...], sources: Sources) -> None:
-    """What a stack leaves out must belong to a package of its locks: a wrong name would leave out nothing."""
+    """What a stack leaves out, or gives a layer of its own, must be of its locks: a wrong name would do nothing."""
     faults = {}
     for cell in (cell for image in images for cell in image.ground):
         folders = [f"{each.framework}-{each.release}-" for each in cell.ground]  # of every processor and Python
         texts = (text for name, text in sources.locks.items() if name.startswith(tuple(folders)))
         held = {name for text in texts for name, _ in wheels.entries(text)}
+        for patterns in cell.layers:
+            if not any(fnmatchcase(name, pattern) for name in held for pattern in patterns):
+                what = f"{cell.stack_id}: layers name {' and '.join(patterns)}, which none of its locks holds"
+                faults[what] = Fault(what, "correct the names, or remove the layer", *place(cell))
         for package in cell.leave_out:
             if package not in held:
                 what = f"{cell.stack_id}: leave-out names {package}, which none of its locks holds"
-                faults[what] = Fault(what, nearest(package, held), *_place(cell))
+                faults[what] = Fault(what, nearest(package, held), *place(cell))
     if faults:
-        raise SpecError("leave-out would leave out nothing", faults=list(faults.values()))
+        raise SpecError("leave-out and layers name what is not there", faults=list(faults.values()))
 
 
-def _stages(image: Image, base: Base, locks: Mapping[str, str]) -> list[Stage]:
-    """The stages of one image, parents first."""
-    found = _floor(image, base, locks)
-    tools = found[1].name
-
-    top = found[-1].name
-
-    def add(stage: Stage, **beside: str) -> None:
-        nonlocal top
-        found.append(replace(stage, parents={"parent": top, **beside}))
-        top = stage.name
-
-    for cell in image.ground:
-        for stage in _common(cell, locks):
-            add(stage, tools=tools)
-    if image.system_packages:
-        debian = _debian(image, found[0].name)
-        found.append(debian)
-        add(_system(image), system=debian.name)
-    own = lock.parts(image)[-1]
-    if own.name != lock.common(image):
-        purpose = f"What {image.scope} adds to {image.stack_id}."
-        add(_packages(image, own, locks[own.name], purpose, own.name), tools=tools)
-    values = {"image": {"id": image.id, "processor": image.processor}, "environment": dict(image.environment)}
-    add(
-        Stage(
-            name=image.id,
-            template=f"{image.scope}.Dockerfile.j2",
-            values=values,
-            toolkits=image.toolkits,
-            image=image,
-            os=image.os,
-            platform=image.platform,
-        ),
-        tools=tools,
-    )
-    return found
-
-
-def _floor(image: Image, base: Base, locks: Mapping[str, str]) -> list[Stage]:
-    """What every image has below its packages: the base, the installer beside it, and Python."""
-    suffix = "" if image.architecture == "amd64" else f"-{image.architecture}"
-    bottom = f"base-{image.os}{suffix}"
-    below = {"pulled": base.reference} if isinstance(base, Pulled) else {"rootfs": f"rootfs-{base.hash[:12]}.tar"}
-    return [
-        Stage(name=bottom, template="base.Dockerfile.j2", values=below, os=image.os, platform=image.platform),
-        Stage(
-            name=f"tools-{image.os}{suffix}",
-            template="tools.Dockerfile.j2",
-            parents={"base": bottom},
-            lock=lock.TOOLS_LOCK,
-            pins=locks[lock.TOOLS_LOCK],
-            os=image.os,
-            platform=image.platform,
-        ),
-        Stage(
-            name=f"python-{image.os}-{naming.python_tag(image.python)}{suffix}",
-            template="python.Dockerfile.j2",
-            parents={"base": bottom},
-            values={"python": image.python},
-            os=image.os,
-            platform=image.platform,
-        ),
+def _refuse_other_builds(images: tuple[Image, ...], sources: Sources) -> None:
+    """No CPU build of a framework in a GPU image, nor the reverse: locks tell without a build, and without a GPU."""
+    faults = [
+        Fault(f"{image.id}: {what}", "name the framework's build for this processor, or correct cuda", *place(image))
+        for image in images
+        for what in cuda.faults(image, "".join(sources.locks[lock.common(cell)] for cell in image.ground))
     ]
-
-
-def _common(cell: Image, locks: Mapping[str, str]) -> list[Stage]:
-    """The stages of a stack's common packages: one for each of its `layers`, then one for the rest."""
-    part = next(part for part in lock.parts(cell) if part.name == lock.common(cell))
-    rest = wheels.entries(locks[part.name])
-    found = []
-    for number, patterns in enumerate(cell.layers, start=1):
-        chosen = [entry for entry in rest if any(fnmatchcase(entry[0], pattern) for pattern in patterns)]
-        rest = [entry for entry in rest if entry not in chosen]
-        if not chosen:
-            what = f"{cell.stack_id}: no package of its lock is called {' or '.join(patterns)}"
-            raise SpecError("a layer would be empty", faults=[Fault(what, "correct `layers`", *_place(cell))])
-        pins = "".join(f"{text}\n" for _, text in chosen)
-        purpose = f"Packages that {cell.framework} {cell.release} stands on: {', '.join(patterns)}."
-        found.append(_packages(cell, part, pins, purpose, f"{cell.stack_id}-{number}"))
-    whole = "".join(f"{text}\n" for _, text in rest) if cell.layers else locks[part.name]
-    purpose = f"{cell.framework} {cell.release} and what every image of its stack needs."
-    return [*found, _packages(cell, part, whole, purpose, cell.stack_id)]
-
-
-def _packages(cell: Image, part: lock.Part, pins: str, purpose: str, name: str) -> Stage:
-    held = {name for name, _ in wheels.entries(pins)}
-    left_out = [path for package, paths in cell.leave_out.items() if package in held for path in paths]
-    return Stage(
-        name=name.replace("/", "-"),
-        template="packages.Dockerfile.j2",
-        values={"purpose": purpose, "python": cell.python, "leave_out": left_out},
-        lock=part.name,
-        pins=pins,
-        wheel_index=part.wheel_index,
-        os=cell.os,
-        platform=cell.platform,
-    )
-
-
-def _debian(image: Image, base: str) -> Stage:
-    """The Debian packages of a scope. Scopes of different stacks that name the same ones share it."""
-    key = hashlib.sha256(" ".join(image.system_packages).encode()).hexdigest()[:6]
-    return Stage(
-        name=f"debian-{image.scope}-{key}{base.removeprefix('base')}",
-        template="debian.Dockerfile.j2",
-        parents={"parent": base},
-        values={"packages": list(image.system_packages)},
-        extras=SSH if "openssh-server" in image.system_packages else (),
-        os=image.os,
-        platform=image.platform,
-    )
-
-
-def _system(image: Image) -> Stage:
-    return Stage(
-        name=f"{image.stack_id}-{image.scope}-system",
-        template="system.Dockerfile.j2",
-        values={"scope": image.scope},
-        os=image.os,
-        platform=image.platform,
-    )
+    if faults:
+        raise SpecError("locks and processors do not fit each other", faults=faults)
 
 
 def _hashed(stage: Stage, below: Mapping[str, Stage], sources: Sources) -> Stage:

@@ -7,8 +7,8 @@ manifest digest depends on how layers were compressed; it joins when an image is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,6 +42,10 @@ class Build:
     built_at: str
     seconds: float
     layers: tuple[str, ...] = ()  # diff IDs, lowest first
+    compressed: int = 0  # 0: the engine does not know
+    ceiling_mb: int = 0
+    layer_sizes: tuple[tuple[str, int], ...] = ()  # stage and bytes, lowest first
+    packages: Mapping[str, int] = field(default_factory=dict)  # bytes by name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +160,8 @@ def _parse(path: Path, model: type[Record]) -> Record:
         for name in ("layers", "aliases"):
             if name in data:
                 data[name] = tuple(data[name])
+        if "layer_sizes" in data:
+            data["layer_sizes"] = tuple((str(stage), int(size)) for stage, size in data["layer_sizes"])
         if "checks" in data:
             data["checks"] = tuple(CheckResult(**check) for check in data["checks"])
         return model(**data)

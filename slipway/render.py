@@ -20,17 +20,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipway import toolkits
+from slipway import cuda, toolkits
 from slipway.base import EPOCH, Base, Pulled, Recipe, describe
 from slipway.errors import Fault, SpecError
-from slipway.plan import Plan, Stage
+from slipway.plan import Plan
 from slipway.spec.model import Image, Sources
+from slipway.stages import Stage
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 CA_VARIABLE = "HOST_CA"
 WHEELS_VARIABLE = "WHEELS"
+DRIVER = "io.slipway.nvidia-driver.minimum"
 CAPABILITY = "com.amazonaws.sagemaker.capabilities."
 _FOLDER = "dockerfiles/"
 
@@ -234,6 +236,8 @@ def labels(
         facts += [f"inference-toolkit.{_dashed(toolkit.version)}" for toolkit in held if toolkit.folder == "inference"]
     found = {f"{dlc}.{fact}": "true" for fact in facts}
     found |= {f"{CAPABILITY}{name}": "true" for toolkit in held for name in toolkit.capabilities}
+    if image.cuda and (driver := cuda.minimum_driver(image.cuda)):
+        found[DRIVER] = driver
     name, _, digest = base.reference.partition("@") if isinstance(base, Pulled) else (describe(base), "", "")
     opencontainers = {
         "title": image.id,

@@ -1,4 +1,4 @@
-"""list, plan, render, lock, build: from the matrix to images."""
+"""list, plan, render, build: from the matrix to images."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ def list_images(selector: Selector, json: bool) -> None:
         console.result([_facts(image) for image in chosen])
 
 
-def plan(selector: Selector, json: bool, **flags: str | None) -> None:
-    """The graph of stages, and every excluded cell with its reason."""
+def plan(selector: Selector, json: bool, layers: bool = False, **flags: str | None) -> None:
+    """The graph of stages, and every excluded cell with its reason; with `layers` what images share, as last built."""
     from slipway import plan as plans
 
     with command(json, **flags) as (settings, console):
         matrix, _, built = _plan(selector, settings, console)
+        if layers:
+            _show_sharing(built, settings, console)
+            return
         rows = [
             (stage.name, stage.hash[:12], ", ".join(sorted(set(stage.parents.values()))), len(built.shared(stage)))
             for stage in built.stages
@@ -67,38 +70,6 @@ def render(selector: Selector, output: str, json: bool, **flags: str | None) -> 
         console.result({"folder": str(folder), "files": sorted(rendered.files)})
 
 
-def lock(selector: Selector, upgrade: bool, check: bool, json: bool) -> None:
-    """Resolve stacks to hashed locks and show what changed."""
-    from slipway import lock as locks
-    from slipway.errors import LockError
-
-    with command(json) as (settings, console):
-        matrix = load.load(settings.project)
-        chosen = select(matrix, selector) if selector.given else matrix.buildable
-        texts = dict(load.read_sources(settings.project).locks)
-        if check:
-            faults = [f"{image.id}: {what}" for image in chosen for what in locks.faults(image, texts)]
-            if faults:
-                raise LockError("locks are missing or out of date:\n  " + "\n  ".join(faults), fix="run `invoke lock`")
-            console.say(f"the locks of {len(chosen)} images are current")
-            console.result({"current": [image.id for image in chosen]})
-            return
-        pip = settings.pip()
-        before = dict(texts)
-        parts = dict.fromkeys([locks.tools_part(), *(part for image in chosen for part in locks.parts(image))])
-        for part in parts:
-            console.note(f"locking {part.name}")
-            texts[part.name] = locks.resolve(part, texts, pip, settings, upgrade=upgrade)
-        # All or none: half of a stack's locks would not serve.
-        changes = [locks.write(settings.project, part, before.get(part.name, ""), texts[part.name]) for part in parts]
-        for change in changes:
-            same = "the same versions, other hashes" if change.diff else "no change"
-            console.say(f"{change.name}: {'' if change.lines else same}".rstrip())
-            for line in change.lines:
-                console.say(f"  {line}")
-        console.result([{"lock": change.name, "changes": list(change.lines)} for change in changes])
-
-
 def build(selector: Selector, dry_run: bool, no_cache: bool, json: bool, **flags: str | None) -> None:
     """Build images and record them."""
     from slipway import build as building
@@ -126,7 +97,6 @@ def build(selector: Selector, dry_run: bool, no_cache: bool, json: bool, **flags
         console.say("")
         console.say(f"next: invoke verify {_again(selector)}")
         console.result([{**vars(item.record), "cached_steps": item.cached, "steps": item.steps} for item in done])
-        _warn_of_size(built.images, {item.record.image: item.record.size for item in done}, console)
 
 
 def _plan(
@@ -159,6 +129,26 @@ def _chosen(matrix: Matrix, selector: Selector, *, excluded: bool) -> Sequence[I
     return matrix.images
 
 
+def _show_sharing(built: Plan, settings: Settings, console: Console) -> None:
+    from slipway import size
+    from slipway.records import Records
+
+    ids = {image.id for image in built.images}
+    builds = {build.image: build for build in Records(settings.state).builds() if build.image in ids}
+    for missing in sorted(ids - set(builds)):
+        console.warn(f"{missing} was not built here, so it is left out")
+    shared = size.sharing(builds.values())
+    largest = sorted(shared.stages.items(), key=lambda item: -item[1][0])
+    rows = [(name, round(held / 1e6), count) for name, (held, count) in largest]
+    console.table(("layer of", "MB", "images"), rows)
+    percent = round(100 * shared.unique / shared.total) if shared.total else 0
+    console.say("")
+    console.say(
+        f"{shared.unique / 1e6:.0f} MB in all, {percent} % of the {shared.total / 1e6:.0f} MB of the images apart"
+    )
+    console.result({"layers": dict(shared.stages), "unique": shared.unique, "total": shared.total})
+
+
 def _show_dry_run(built: Plan, console: Console) -> None:
     rows = [(stage.name, stage.image.reference if stage.image else "", stage.hash[:12]) for stage in built.stages]
     console.table(("would build", "as", "input hash"), rows)
@@ -171,13 +161,6 @@ def _warn_of_doubt(settings: Settings, console: Console) -> None:
     doubt = revision.doubt(settings.project)
     if doubt:
         console.warn(doubt)
-
-
-def _warn_of_size(images: Sequence[Image], sizes: dict[str, int], console: Console) -> None:
-    for image in images:
-        megabytes = sizes[image.id] / 1e6
-        if image.ceiling_mb and megabytes > image.ceiling_mb:
-            console.warn(f"{image.id} takes {megabytes:.0f} MB, over its ceiling of {image.ceiling_mb} MB")
 
 
 def _again(selector: Selector) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from slipway.documents import Document
 from slipway.errors import Fault
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from slipway.spec.schema import BuildspecFile, ExcludedPart, StackPart
 
 
+Value = TypeVar("Value")
 Order = tuple[tuple[int, ...], bool]
 
 
@@ -69,13 +70,15 @@ def _own(part: Part, key: str, stack: StackPart) -> list[Image]:
             architecture=architecture,
             cuda=of_processor.cuda or "",
             packages=_packages(stack, processor, scope),
-            layers=tuple(map(tuple, of_processor.layers)),
+            layers=tuple(map(tuple, [*of_processor.layers, *file.layers])),
             leave_out=_paths(stack),
             system_packages=tuple(sorted(getattr(stack.system_packages, scope))),
             toolkits=tuple(getattr(file.toolkits, scope)),
             environment=dict(sorted(getattr(file.environment, scope).items())),
             wheel_index=_index(file, processor),
-            ceiling_mb=stack.ceiling_mb.get(scope, 0),
+            ceiling_mb=_of_scope(stack.ceiling_mb, scope, 0),
+            compressed_ceiling_mb=_of_scope(stack.compressed_ceiling_mb, scope, 0),
+            ceiling_reason=_of_scope(stack.ceiling_reason, scope, ""),
             supported_until=stack.supported_until.isoformat() if stack.supported_until else "",
             file=part.document.name,
             lines=_lines(part.document, key),
@@ -111,13 +114,14 @@ def _standing(part: Part, key: str, stack: StackPart, below: Sequence[Image]) ->
                 library_version=_library(stack)[1],
                 below=ground,
                 packages={"common": own["common"], scope: (*ground.packages[scope], *own[scope])},
-                layers=(),
                 leave_out={**ground.leave_out, **_paths(stack)},
                 system_packages=tuple(sorted(system)),
                 toolkits=(*ground.toolkits, *getattr(file.toolkits, scope)),
                 environment=dict(sorted({**ground.environment, **getattr(file.environment, scope)}.items())),
                 wheel_index=_index(file, ground.processor) or ground.wheel_index,
-                ceiling_mb=stack.ceiling_mb.get(scope, 0),
+                ceiling_mb=_of_scope(stack.ceiling_mb, scope, 0),
+                compressed_ceiling_mb=_of_scope(stack.compressed_ceiling_mb, scope, 0),
+                ceiling_reason=_of_scope(stack.ceiling_reason, scope, ""),
                 supported_until=until,
                 excluded=f"stands on an excluded image: {ground.excluded}" if ground.excluded else "",
                 file=part.document.name,
@@ -125,6 +129,10 @@ def _standing(part: Part, key: str, stack: StackPart, below: Sequence[Image]) ->
             )
         )
     return cells
+
+
+def _of_scope(values: Mapping[Any, Value], scope: str, default: Value) -> Value:
+    return values.get(scope, default)
 
 
 def _library(stack: StackPart) -> tuple[str, str]:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from slipway.spec.schema import BuildspecFile, GroundPart, StackPart
 
 NO_FRAMEWORK = "base"  # the one framework whose stacks need not name packages
+_CEILINGS = {
+    "ceiling-mb": "ceiling_mb",
+    "compressed-ceiling-mb": "compressed_ceiling_mb",
+    "ceiling-reason": "ceiling_reason",
+}
 _GIVEN_BELOW = ("version", "os", "processors")
 
 
@@ -116,10 +121,11 @@ def _repeats(document: Document, here: Place, stack: StackPart) -> list[Fault]:
         for value, count in Counter(getattr(stack, field) or ()).items():
             if count > 1:
                 found.append(document.fault((*here, field), f"{field}: {value} is given twice", "keep one"))
-    for scope in stack.ceiling_mb:
-        if scope not in stack.scopes:
-            what = f"{scope} is not among the scopes of this stack"
-            found.append(document.fault((*here, "ceiling-mb", scope), what, "remove it"))
+    for key, values in _CEILINGS.items():
+        for scope in getattr(stack, values):
+            if scope not in stack.scopes:
+                what = f"{scope} is not among the scopes of this stack"
+                found.append(document.fault((*here, key, scope), what, "remove it"))
     return found
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from slipway import documents
+from slipway.documents import Document
 from slipway.errors import Fault, SpecError
 from slipway.files import tree_files
 from slipway.spec import cells, faults
@@ -12,8 +14,11 @@ from slipway.spec.cells import Part
 from slipway.spec.model import SCOPES, Matrix, Sources
 
 
-def load(project: Path) -> Matrix:
-    """Read every file of buildspec/. Raises SpecError that lists each fault with file, line and fix."""
+def load(project: Path, instead: Mapping[str, str] | None = None) -> Matrix:
+    """Read every file of buildspec/; `instead` holds texts that take the place of files, by their name in the project.
+
+    Raises SpecError that lists each fault with file, line and fix.
+    """
     known = faults.Known(
         toolkits=tuple(sorted(path.parent.name for path in (project / "toolkits").glob("*/pyproject.toml"))),
         scopes=tuple(scope for scope in SCOPES if (project / "dockerfiles" / f"{scope}.Dockerfile.j2").is_file()),
@@ -21,7 +26,7 @@ def load(project: Path) -> Matrix:
     paths = sorted((project / "buildspec").glob("*.yml"))
     if not paths:
         raise SpecError("buildspec/ holds no .yml file", fix="add one; docs/extending-the-matrix.md shows how")
-    parts, wrong = _read(paths, project)
+    parts, wrong = _read(paths, project, instead or {})
     for part in parts:
         wrong += faults.of_file(part, parts, known)
     images, excluding = cells.images(parts)
@@ -31,14 +36,15 @@ def load(project: Path) -> Matrix:
     return Matrix(images)
 
 
-def _read(paths: list[Path], project: Path) -> tuple[list[Part], list[Fault]]:
+def _read(paths: list[Path], project: Path, instead: Mapping[str, str]) -> tuple[list[Part], list[Fault]]:
     from slipway.spec.schema import BuildspecFile
 
     parts: list[Part] = []
     wrong: list[Fault] = []
     for path in paths:
         try:
-            document = documents.read(path, project)
+            name = path.relative_to(project).as_posix()
+            document = Document(name, instead[name]) if name in instead else documents.read(path, project)
         except SpecError as error:
             wrong += error.faults or (Fault(error.message, error.fix, path.relative_to(project).as_posix()),)
             continue

@@ -40,6 +40,8 @@ class Image:
     environment: Mapping[str, str] = field(default_factory=dict)
     wheel_index: str = ""
     ceiling_mb: int = 0  # uncompressed; 0: none
+    compressed_ceiling_mb: int = 0
+    ceiling_reason: str = ""
     supported_until: str = ""
     newest: bool = False  # of the newest stack of its framework
     excluded: str = ""

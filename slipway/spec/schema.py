@@ -76,6 +76,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 SitePath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*][A-Za-z0-9_.*-]*(/[A-Za-z0-9_*][A-Za-z0-9_.*-]*)*$")]
 Pattern = Annotated[str, Field(pattern=r"^[a-z0-9*]+(-[a-z0-9*]+)*$")]
 Distribution = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Reason = Annotated[str, Field(min_length=10)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 PlainText = Annotated[str, Field(pattern=r'^[^"$`\\\n]*$')]  # stands between double quotes in a Dockerfile
 DebianName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
@@ -96,7 +97,7 @@ class ProcessorPart(_Part):
     cuda: Minor | None = None
     layers: list[list[Pattern]] = Field(
         default=[],
-        description="packages that get a layer of their own below the others of the stack; * stands for any letters",
+        description="packages that get a layer of their own below the others; * stands for any letters",
     )
 
 
@@ -150,6 +151,12 @@ class StackPart(_Part):
     ceiling_mb: dict[Scope, Megabytes] = Field(
         default={}, alias="ceiling-mb", description="MB (10^6 bytes), uncompressed"
     )
+    compressed_ceiling_mb: dict[Scope, Megabytes] = Field(
+        default={}, alias="compressed-ceiling-mb", description="MB (10^6 bytes), as pulled"
+    )
+    ceiling_reason: dict[Scope, Reason] = Field(
+        default={}, alias="ceiling-reason", description="why a ceiling was raised"
+    )
     supported_until: Date | None = Field(default=None, alias="supported-until")
 
 
@@ -162,7 +169,7 @@ class ExcludedPart(_Part):
     processor: Processor | None = None
     python: Minor | None = None
     architecture: Architecture | None = None
-    reason: str = Field(min_length=10)
+    reason: Reason
 
 
 class ToolkitsPart(_Part):
@@ -185,6 +192,9 @@ class BuildspecFile(_Part):
     framework: Name
     family: Name | None = Field(default=None, description="a name that means this framework and others together")
     wheel_index: dict[Processor, Address] = Field(default={}, alias="wheel-index")
+    layers: list[list[Pattern]] = Field(
+        default=[], description="as those of a processor, above them, in every stack that has such packages"
+    )
     toolkits: ToolkitsPart = ToolkitsPart()
     environment: EnvironmentPart = EnvironmentPart()
     stacks: dict[Key, StackPart] = Field(min_length=1)

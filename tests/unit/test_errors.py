@@ -25,6 +25,7 @@ RELEASED = {
     "NotFoundError": 16,
     "ServiceError": 17,
     "EndpointError": 18,
+    "SizeError": 19,
     "Interrupted": 130,
 }
 

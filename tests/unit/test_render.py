@@ -231,7 +231,10 @@ def sources_of_all() -> tuple[Sources, tuple[Image, ...]]:
 @pytest.mark.parametrize("given", [{}, {"base": f"debian@{DIGEST}"}], ids=["bootstrap", "pulled"])
 def test_linters_find_nothing_in_any_rendering(given: dict[str, str], tmp_path: Path, project: Path) -> None:
     (project / "buildspec" / "small.yml").write_text(
-        (project / "buildspec" / "small.yml").read_text().replace("cpu: {}", 'gpu: {cuda: "13.0"}')
+        (project / "buildspec" / "small.yml")
+        .read_text()
+        .replace("cpu: {}", 'gpu: {cuda: "13.0"}')
+        .replace("small==1.1.0]", "small==1.1.0, nvidia-cuda-runtime==13.0.96]")
     )
     lock_all(project)
     sources, images = sources_of_all()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from invoke.exceptions import Exit
 
-from slipway.commands import matrix
+from slipway.commands import locks, matrix
 from slipway.spec.select import Selector
 
 NEWEST = "small-training-1.2.0-cpu-py311"
@@ -103,18 +103,18 @@ def test_locking_writes_all_parts_and_shows_what_changed(
         (project / "buildspec/small.yml").read_text().replace("small==1.2.0, numpy", "small==1.2.0, numpy==2.0")
     )
     with pytest.raises(Exit) as caught:
-        matrix.lock(SMALL, False, True, False)
+        locks.lock(SMALL, False, True, False)
     assert code_of(caught) == 13
     told = capsys.readouterr().err
     assert "small-1.2.0-cpu-py311/common.txt was made for other packages" in told
     offer(index, monkeypatch, *EVERYTHING)
-    matrix.lock(SMALL, True, False, False)
+    locks.lock(SMALL, True, False, False)
     out = capsys.readouterr().out
     assert "small-1.2.0-cpu-py311/common:\n  numpy 1.0 -> 2.0\n" in out
     assert "tools: the same versions, other hashes\n" in out
-    matrix.lock(SMALL, False, False, False)
+    locks.lock(SMALL, False, False, False)
     assert capsys.readouterr().out.count(": no change\n") == 3
-    matrix.lock(SMALL, False, True, True)
+    locks.lock(SMALL, False, True, True)
     assert answer(capsys) == {"current": [NEWEST]}
     matrix.plan(SMALL, True)
 
@@ -122,11 +122,44 @@ def test_locking_writes_all_parts_and_shows_what_changed(
 def test_locking_writes_nothing_when_one_part_cannot_be_made(
     capsys: Output, index: Any, monkeypatch: pytest.MonkeyPatch, project: Path
 ) -> None:
-    locks = project / "buildspec" / "locks"
-    before = {path: path.read_bytes() for path in locks.rglob("*.txt")}
+    folder = project / "buildspec" / "locks"
+    before = {path: path.read_bytes() for path in folder.rglob("*.txt")}
     offer(index, monkeypatch, *EVERYTHING[:-1])
     with pytest.raises(Exit) as caught:
-        matrix.lock(Selector(), True, False, False)
+        locks.lock(Selector(), True, False, False)
     assert code_of(caught) == 13
     assert "small-1.2.0-cpu-py311/training cannot be locked" in capsys.readouterr().err
-    assert {path: path.read_bytes() for path in locks.rglob("*.txt")} == before
+    assert {path: path.read_bytes() for path in folder.rglob("*.txt")} == before
+
+
+def texts(project: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in (project / "buildspec").rglob("*") if path.is_file()}
+
+
+def test_outdated_shows_what_is_newer_and_changes_nothing(
+    capsys: Output, index: Any, monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    offer(index, monkeypatch, *EVERYTHING, "small==1.3.0", "boto3==7.0")
+    before = texts(project)
+    locks.outdated(SMALL, True)
+    found = {row["lock"]: row for row in answer(capsys)}
+    assert found["small-1.2.0-cpu-py311/common"]["named"] == {"small": {"there": "1.2.0", "newest": "1.3.0"}}
+    assert "boto3 1.0 -> 7.0" in found["small-1.2.0-cpu-py311/training"]["changes"]
+    assert texts(project) == before
+
+
+def test_a_version_is_added_whole_or_not_at_all(
+    capsys: Output, index: Any, monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    before = texts(project)
+    offer(index, monkeypatch, *EVERYTHING)
+    with pytest.raises(Exit) as caught:
+        locks.add("small", "1.3.0", "", False)
+    assert code_of(caught) == 13
+    assert texts(project) == before
+    index.add("small", "1.3.0")
+    monkeypatch.setenv("UV_CACHE_DIR", str(project / "other-cache"))  # the refusal is remembered in the first
+    locks.add("small", "1.3.0", "", True)
+    capsys.readouterr()
+    locks.lock(Selector(framework="small", version="1.3.0"), False, True, True)
+    assert answer(capsys) == {"current": ["small-training-1.3.0-cpu-py311"]}

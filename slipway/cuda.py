@@ -1,0 +1,30 @@
+"""CUDA as it reaches an image: in wheels, whose versions a lock pins, and which want a driver of the host."""
+
+from __future__ import annotations
+
+from slipway.engine import wheels
+from slipway.spec.model import Image
+
+RUNTIME = "nvidia-cuda-runtime"
+
+# The oldest driver under which any CUDA of a major version runs; NVIDIA, "CUDA Compatibility", minor version
+# compatibility. Datacenter GPUs reach further back with the forward compatibility package, which no image holds.
+MINIMUM_DRIVERS = {"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
+
+
+def minimum_driver(cuda: str) -> str:
+    """The oldest driver for a CUDA version such as `13.0`; empty where it is not known."""
+    return MINIMUM_DRIVERS.get(cuda.partition(".")[0], "")
+
+
+def faults(image: Image, common: str) -> list[str]:
+    """Why a lock's common part does not fit the processor of its cell: a build for another one, or another CUDA."""
+    held = {pin.name: pin.version for pin in wheels.pins(common)}
+    runtime = next((version for name, version in held.items() if name.startswith(RUNTIME)), "")
+    if image.processor == "cpu":
+        brought = sorted(name for name in held if name.startswith(("nvidia-cuda-", "nvidia-cublas")))
+        return [f"its lock holds {', '.join(brought)}: the CUDA build of its framework"] if brought else []
+    if not runtime:
+        return [f"its lock holds no {RUNTIME}: the CPU build of its framework"]
+    found = ".".join(runtime.split(".")[:2])
+    return [] if found == image.cuda else [f"buildspec/ says CUDA {image.cuda}, its lock holds {found}"]

@@ -1,0 +1,178 @@
+"""What an image weighs: by layer, by package, against its ceilings and against what it weighed before.
+
+Bytes unpacked are what a disk needs, bytes compressed what is pulled; the latter only engines with the containerd store
+know. The ceilings are the spec's; one that was raised wants its reason beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from slipway.engine.docker import ContainerSpec, Engine
+from slipway.errors import EngineError, Fault, SizeError
+from slipway.records import Build
+from slipway.spec.model import Image
+from slipway.stages import Stage
+
+SERVERLESS_MB = 10_000  # serverless inference refuses larger images; SageMaker developer guide
+SHOWN = 6
+
+# Runs inside the image, with its own Python: what each distribution's RECORD and each Debian package's entry add up to.
+_LOOK = """
+import importlib.metadata, json, os, re
+found = {}
+for distribution in importlib.metadata.distributions():
+    paths = (str(distribution.locate_file(path)) for path in distribution.files or ())
+    sizes = (os.lstat(path).st_size for path in paths if os.path.lexists(path))
+    found[distribution.metadata["Name"].lower().replace("_", "-")] = sum(sizes)
+try:
+    with open("/var/lib/dpkg/status") as file:
+        for entry in file.read().split("\\n\\n"):
+            name, size = re.search(r"^Package: (.*)$", entry, re.M), re.search(r"^Installed-Size: (.*)$", entry, re.M)
+            if name and size:
+                found[name[1] + " (Debian)"] = int(size[1]) * 1024
+except OSError:
+    pass
+print("sizes\\t" + json.dumps(found))
+"""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Bytes of one image. `layers` by stage, lowest first; `packages` by name; `compressed` 0: unknown."""
+
+    unpacked: int
+    compressed: int
+    layers: Mapping[str, int]
+    packages: Mapping[str, int]
+
+
+def measure(engine: Engine, reference: str, stages: Iterable[Stage] = ()) -> Size:
+    """Measure an image of the engine. `stages`: those that its layers come from, lowest first; without, layers have
+    numbers."""
+    sizes = [size for size in engine.layer_sizes(reference) if size]  # newest first
+    names = [stage.name for stage in stages][::-1]
+    layers: dict[str, int] = {}
+    for at, size in enumerate(sizes):
+        below = names[-1] if names else f"layer {len(sizes) - at}"
+        name = names[at] if at < len(names) else below
+        layers[name] = layers.get(name, 0) + size
+    return Size(sum(sizes), _compressed(engine, reference), dict(reversed(layers.items())), packages(engine, reference))
+
+
+def packages(engine: Engine, reference: str) -> dict[str, int]:
+    """Bytes of each Python and Debian package inside an image; nothing where it does not run here or has no Python."""
+    spec = ContainerSpec(image=reference, name="size", entrypoint=("python3", "-c", _LOOK), user="0")
+    text = ""
+    # An image of another architecture is built all the same; only its ceiling's account lacks packages.
+    with contextlib.suppress(EngineError), engine.run() as run:
+        container = run.create(spec)
+        output = container.attach()
+        container.start()
+        text = b"".join(block for _, block in output).decode("utf-8", "replace")
+    line = next((line for line in text.splitlines() if line.startswith("sizes\t")), "sizes\t{}")
+    found: dict[str, int] = json.loads(line.partition("\t")[2])
+    return found
+
+
+def _compressed(engine: Engine, reference: str) -> int:
+    """The containerd store keeps layers as they are pulled; the classic one forgets their form."""
+    driver = engine.info().get("DriverStatus") or ()
+    return int(engine.image(reference)["Size"]) if any("containerd" in str(pair) for pair in driver) else 0
+
+
+def refuse_over(images: Iterable[Image], measured: Mapping[str, Size], before: Mapping[str, Build]) -> None:
+    """Raises SizeError that names every image over a ceiling, and what grew most since its last build within it."""
+    faults = []
+    for image in images:
+        size, last = measured[image.id], before.get(image.id)
+        for what, held, ceiling in _ceilings(image, size):
+            if held > ceiling * 1e6:
+                text = f"{image.id} takes {held / 1e6:.0f} MB {what}, over its ceiling of {ceiling} MB"
+                faults.append(Fault(f"{text}{_growth(size, last)}", _FIX, image.file, image.lines[0][0]))
+    if faults:
+        raise SizeError("images are over their ceilings", faults=faults)
+
+
+_FIX = "take packages out, or raise ceiling-mb with its ceiling-reason"
+
+
+def refuse_unexplained(images: Iterable[Image], before: Mapping[str, Build]) -> None:
+    """Raises SizeError for ceilings that are higher than at the last build and do not say why."""
+    faults = [
+        Fault(
+            f"{image.id}: its ceiling of {before[image.id].ceiling_mb} MB was raised to {image.ceiling_mb}",
+            "say why under ceiling-reason",
+            image.file,
+            image.lines[0][0],
+        )
+        for image in images
+        if image.id in before and 0 < before[image.id].ceiling_mb < image.ceiling_mb and not image.ceiling_reason
+    ]
+    if faults:
+        raise SizeError("ceilings were raised", faults=faults)
+
+
+def _ceilings(image: Image, size: Size) -> list[tuple[str, int, int]]:
+    found = [
+        ("unpacked", size.unpacked, image.ceiling_mb),
+        ("compressed", size.compressed, image.compressed_ceiling_mb),
+    ]
+    if image.scope == "inference" and image.processor == "cpu":
+        found.append(("unpacked, more than serverless inference takes", size.unpacked, SERVERLESS_MB))
+    return [(what, held, ceiling) for what, held, ceiling in found if ceiling]
+
+
+def _growth(size: Size, last: Build | None) -> str:
+    """The layers and packages that grew most since a build; without one, the largest."""
+    old = of_build(last) if last else Size(0, 0, {}, {})
+    grown = "".join(
+        f"\n      {kind}: {', '.join(_most(now, then)) or 'none grew'}"
+        for kind, now, then in (("layers", size.layers, old.layers), ("packages", size.packages, old.packages))
+    )
+    return f"; grown since {last.built_at[:19]}:{grown}" if last else f"; the largest:{grown}"
+
+
+def _most(now: Mapping[str, int], old: Mapping[str, int]) -> list[str]:
+    by = {name: size - old.get(name, 0) for name, size in now.items()}
+    rows = sorted((grown, name) for name, grown in by.items() if grown > 500_000)[::-1][:SHOWN]
+    return [f"{name} +{grown / 1e6:.0f} MB" for grown, name in rows]
+
+
+def of_build(build: Build) -> Size:
+    """The size on record."""
+    return Size(build.size, build.compressed, dict(build.layer_sizes), build.packages)
+
+
+def last_within(builds: Iterable[Build]) -> dict[str, Build]:
+    """Of each image the last build that was within its ceiling then: what growth is measured against."""
+    return {build.image: build for build in builds if not build.ceiling_mb or build.size <= build.ceiling_mb * 1e6}
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What images share: bytes of each stage's layer and how many images hold it, bytes in all, and without sharing."""
+
+    stages: Mapping[str, tuple[int, int]]
+    unique: int
+    total: int
+
+
+def sharing(builds: Iterable[Build]) -> Sharing:
+    """Layers are told apart by their content: stages of several stacks may make the same one."""
+    names: dict[str, str] = {}
+    held: dict[str, list[int]] = {}
+    for build in builds:
+        stages = [stage for stage, _ in build.layer_sizes]
+        layers = build.layers if len(build.layers) == len(stages) else stages
+        for layer, (stage, size) in zip(layers, build.layer_sizes, strict=True):
+            held.setdefault(names.setdefault(layer, stage), []).append(size)
+    found = {stage: (max(sizes), len(sizes)) for stage, sizes in held.items()}
+    return Sharing(
+        found,
+        unique=sum(size for size, _ in found.values()),
+        total=sum(size * count for size, count in found.values()),
+    )

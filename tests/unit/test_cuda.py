@@ -1,0 +1,44 @@
+"""CUDA in locks: no build for another processor, no other CUDA than the names say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slipway import base, cuda, plan, render
+from slipway.errors import SpecError
+from slipway.spec import load
+
+from .conftest import SPEC, image_of, lock_all
+
+
+def test_a_cells_lock_must_hold_its_own_build(project: Path) -> None:
+    cpu = image_of(project)
+    gpu = replace(cpu, processor="gpu", cuda="13.0")
+    assert cuda.faults(cpu, "small==1.0\n") == []
+    assert cuda.faults(cpu, "nvidia-cublas==13.1\n") == [
+        "its lock holds nvidia-cublas: the CUDA build of its framework"
+    ]
+    assert cuda.faults(gpu, "small==1.0\n") == ["its lock holds no nvidia-cuda-runtime: the CPU build of its framework"]
+    assert cuda.faults(gpu, "nvidia-cuda-runtime==13.0.96\n") == []
+    assert cuda.faults(gpu, "nvidia-cuda-runtime-cu12==12.9.79\n") == ["buildspec/ says CUDA 13.0, its lock holds 12.9"]
+
+
+def test_such_a_cell_is_not_planned(project: Path) -> None:
+    gpu = SPEC.replace("cpu:\n        architectures: [amd64, arm64]", 'gpu: {cuda: "13.0"}').split("excluded:")[0]
+    (project / "buildspec" / "small.yml").write_text(gpu)
+    lock_all(project)
+    images = [image for image in load.load(project).buildable if image.processor == "gpu"]
+    with pytest.raises(SpecError, match="locks and processors do not fit") as caught:
+        plan.plan(images, load.read_sources(project), {"debian12": base.of("debian12")})
+    assert "holds no nvidia-cuda-runtime" in str(caught.value)
+
+
+def test_the_label_names_the_oldest_driver(project: Path) -> None:
+    facts = {"revision": "", "created": "", "base": base.of("debian12")}
+    gpu = replace(image_of(project), processor="gpu", cuda="12.6")
+    assert render.labels(gpu, **facts)[render.DRIVER] == "525.60.13"  # type: ignore[arg-type]
+    assert render.DRIVER not in render.labels(image_of(project), **facts)  # type: ignore[arg-type]
+    assert cuda.minimum_driver("99.1") == ""
