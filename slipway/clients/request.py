@@ -6,6 +6,7 @@ Source: `Session._get_train_request` and the estimators of the SageMaker Python 
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,9 @@ _NO_PROFILER = """
     us-iso-east-1 us-isob-east-1 us-gov-east-1 ap-southeast-3 ap-southeast-4 ap-south-2 eu-south-2 eu-central-2
     me-central-1
 """
+# Where a job without a network finds its source: it comes as a channel, for the job cannot fetch it.
+_ISOLATED_SOURCE = "/opt/ml/input/data/code/sourcedir.tar.gz"
+_SOURCE_CHANNEL = "code"
 _ONLY_IF_TRUE = ("enable_network_isolation", "encrypt_inter_container_traffic", "use_spot_instances")
 
 
@@ -73,6 +77,14 @@ def create(launch: Launch) -> dict[str, Any]:
     return request
 
 
+def source_of(asked: Mapping[str, Any]) -> str:
+    """The URI of the packed source that a request of `create` names."""
+    if asked.get("EnableNetworkIsolation"):
+        (channel,) = (each for each in asked["InputDataConfig"] if each["ChannelName"] == _SOURCE_CHANNEL)
+        return str(channel["DataSource"]["S3DataSource"]["S3Uri"])
+    return str(json.loads(asked["HyperParameters"]["sagemaker_submit_directory"]))
+
+
 def hyperparameters(launch: Launch) -> tuple[dict[str, str], list[Fault]]:
     """All hyperparameters of a launch, encoded, and what cannot be one."""
     given = launch.given
@@ -88,7 +100,7 @@ def hyperparameters(launch: Launch) -> tuple[dict[str, str], list[Fault]]:
         # Hyperparameters of additional_args are options like the others, and win over those of the command line.
         ordered[arguments.VECTOR] = with_options(launch.argv, further)
     ordered |= {
-        "sagemaker_submit_directory": launch.source,
+        "sagemaker_submit_directory": _ISOLATED_SOURCE if given.get("enable_network_isolation") else launch.source,
         "sagemaker_program": given["entry_point"],
         "sagemaker_container_log_level": given.get("container_log_level") or 20,
         "sagemaker_job_name": launch.name,
@@ -128,8 +140,12 @@ def _request(launch: Launch, values: Mapping[str, str]) -> dict[str, Any]:
         place = estimator.PARAMETERS[name].place if name in estimator.PARAMETERS else ""
         if place and value not in ([], {}) and not (name in _ONLY_IF_TRUE and not value):
             _put(request, place, value)
-    if launch.channels:
-        request["InputDataConfig"] = [dict(channel) for channel in launch.channels]
+    channels = [dict(channel) for channel in launch.channels]
+    if given.get("enable_network_isolation"):
+        where = {"S3DataType": "S3Prefix", "S3Uri": launch.source, "S3DataDistributionType": "FullyReplicated"}
+        channels.append({"ChannelName": _SOURCE_CHANNEL, "DataSource": {"S3DataSource": where}})
+    if channels:
+        request["InputDataConfig"] = channels
     if given.get("disable_output_compression"):
         request["OutputDataConfig"]["CompressionType"] = "NONE"
     if given.get("tags"):

@@ -1,7 +1,7 @@
 """Runs accelerate and records what it would send to SageMaker.
 
-Arguments: `request FILE ARGUMENTS…` runs `accelerate ARGUMENTS…`, unmodified, and writes the CreateTrainingJob request to
-FILE; `mended FILE ARGUMENTS…` does the same without the two faults that keep the newest versions from any job;
+Arguments: `request FILE ARGUMENTS…` runs `accelerate ARGUMENTS…`, unmodified, and writes the CreateTrainingJob request
+to FILE; `mended FILE ARGUMENTS…` does the same without the two faults that keep the newest versions from any job;
 `load FILE` prints, as JSON, the configuration as accelerate's own loader understands it, or why it does not.
 """
 
@@ -38,7 +38,7 @@ def load(file):
 def mend():
     from accelerate.commands.config.config_args import SageMakerConfig
 
-    # Since 0.34 the loader adds num_processes to every configuration with NO, then refuses it as unknown to SageMaker's.
+    # Since 0.34 the loader adds num_processes to every configuration with NO, then refuses it as unknown.
     process = SageMakerConfig.process_config
 
     def without_processes(given):

@@ -1,6 +1,6 @@
 """Runs a printed program of an SDK up to the request, which it records instead of sending it.
 
-Arguments: the program, the file for the CreateTrainingJob request.
+Arguments: the program, the file for the CreateTrainingJob request, which goes there with the region that it went to.
 """
 
 import json
@@ -15,7 +15,7 @@ real = botocore.client.BaseClient._make_api_call
 
 def call(self, operation, parameters):
     if operation == "CreateTrainingJob":
-        Path(out).write_text(json.dumps(parameters))
+        Path(out).write_text(json.dumps({"region": self.meta.region_name, "request": parameters}))
         sys.exit(0)
     if operation == "GetCallerIdentity":  # SDKs name STS's own address themselves
         return {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/somebody"}

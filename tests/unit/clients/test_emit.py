@@ -42,3 +42,34 @@ def test_every_program_compiles_and_names_the_image(write: Write, form: str) -> 
     text = emit.snippet(form, found, request.create(launch.on_sagemaker(found, "job", None)))
     compile(text, form, "exec")
     assert found.image.reference in text
+
+
+@pytest.mark.parametrize(
+    ("distribution", "starter"),
+    [
+        ({"smdistributed": {"dataparallel": {"enabled": True}}}, "Torchrun()"),
+        ({"pytorchddp": {"enabled": True}}, "Torchrun()"),
+        (
+            {"mpi": {"enabled": True, "processes_per_host": 4, "custom_mpi_options": "-x A -x B"}},
+            "MPI(process_count_per_node=4, mpi_additional_options=['-x', 'A', '-x', 'B'])",
+        ),
+    ],
+)
+def test_sdk_3_starts_as_many_processes(write: Write, distribution: dict[str, Any], starter: str) -> None:
+    found = prepared(write(distributed_type="NO", additional_args={"distribution": distribution}), "--flag")
+    text = emit.snippet("sdk3", found, request.create(launch.on_sagemaker(found, "job", None)))
+    assert f"distributed={starter}," in text
+    assert f"import {starter.partition('(')[0]}\n" in text
+    assert "entry_script='train.py'" in text
+    assert "switches and lists do not arrive as typed" in text
+
+
+def test_sdk_3_gives_one_process_its_arguments_as_typed(write: Write) -> None:
+    found = prepared(write(distributed_type="NO"), "--id", "007", "--flag", "a b")
+    Path("src/requirements.txt").write_text("")
+    text = emit.snippet("sdk3", found, request.create(launch.on_sagemaker(found, "job", None)))
+    assert (
+        "command='python3', args=['train.py', '--id', '007', '--flag', 'a b'], requirements='requirements.txt'" in text
+    )
+    assert "distributed" not in text
+    assert "# ProfilerConfig cannot be asked for" in text

@@ -206,3 +206,17 @@ def test_names_are_cut_to_what_sagemaker_takes() -> None:
     assert request.new_name("job", now) == "job-2026-01-02-03-04-05-006"
     assert len(request.new_name("x" * 80, now)) == 63
     assert "--" not in request.new_name("x" * 38 + "-" * 9, now)
+
+
+def test_the_source_of_a_job_without_a_network_comes_as_a_channel(write: Write) -> None:
+    made = created(write(additional_args={"enable_network_isolation": True}))
+    assert json.loads(made["HyperParameters"]["sagemaker_submit_directory"]) == (
+        "/opt/ml/input/data/code/sourcedir.tar.gz"
+    )
+    (channel,) = made["InputDataConfig"]
+    assert channel["ChannelName"] == "code"
+    source = "s3://bucket/job-1/source/sourcedir.tar.gz"
+    assert channel["DataSource"]["S3DataSource"]["S3Uri"] == request.source_of(made) == source
+    taken = {"ChannelName": "code", "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://b/x"}}}
+    found = faults(write(additional_args={"enable_network_isolation": True}), channels=(taken,))
+    assert any("'code' is given twice" in fault for fault in found)
