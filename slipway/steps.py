@@ -23,26 +23,35 @@ STANDS_ON = {
     "-training": ("training",),
 }
 
+# Tests that start many processes or install packages: too long to be run on each Python.
+ON_ONE_PYTHON = ("test_installs.py", "test_mpi.py", "test_torch_distributed.py")
+
+_INSTALL = ("install", "--quiet", "--disable-pip-version-check", "--require-hashes")
 _INTEGRATION = "mark.integration"
+_SUPPORTED = re.compile(r"Programming Language :: Python :: (3\.\d+)")
 _PYTEST = re.compile(r"^=*\s*\d+ (passed|failed|error|skipped|xfailed|deselected).*")
 
 
 @dataclass(frozen=True)
 class Step:
-    """Programs that must all end with 0, run in the project's root. `slow`: part of `check --all` only."""
+    """Programs that must all end with 0, run in the project's root.
+
+    `slow`: part of `check --all` only. `absent`: what this machine lacks for it; then nothing is run.
+    """
 
     name: str
     commands: tuple[tuple[str, ...], ...]
     slow: bool = False
+    absent: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: str = "."
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended: `passed`, `failed`, or `kept` (it passed before on the same files).
+    """How a step ended: `passed`, `failed`, `kept` (it passed before on the same files) or `absent` (it was not run).
 
-    `summary` is pytest's closing line, `tail` the last lines of a step that failed.
+    `summary` is pytest's closing line, or what was absent; `tail` the last lines of a step that failed.
     """
 
     name: str
@@ -53,8 +62,8 @@ class Outcome:
     tail: tuple[str, ...] = ()
 
 
-def known(project: Path) -> list[Step]:
-    """Every step, cheapest first."""
+def known(project: Path, state: Path) -> list[Step]:
+    """Every step, cheapest first. `state`: where virtual environments may be made."""
     toolkits = sorted(path.parent.name for path in (project / "toolkits").glob("*/pyproject.toml"))
     sources = {name: project / "toolkits" / name / "src" for name in toolkits}
     tried = [name for name in toolkits if _tests(project, name)]
@@ -82,6 +91,7 @@ def known(project: Path) -> list[Step]:
             )
             for name in tried
         ),
+        *_other_pythons(project, state, {name: sources[name] for name in tried if name.endswith("training")}),
         Step("golden", (_pytest("tests/golden"),)),
         # Integration tests start from these images. GPU images are built where they are released.
         Step("images", (_module("invoke", "build", "--all", "--processor", "cpu"),)),
@@ -102,6 +112,8 @@ def known(project: Path) -> list[Step]:
 
 def run(step: Step, project: Path, state: Path, on_line: Callable[[str], None]) -> Outcome:
     """Run a step to its end, or to its first program that fails; the whole output goes to its log."""
+    if step.absent:
+        return Outcome(step.name, "absent", 0.0, step.absent, "")
     started = time.monotonic()
     log_path = state / FOLDER / f"{step.name.replace(' ', '-')}.log"
     log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,6 +165,65 @@ def passed_before(step: Step, state: Path, tree: str) -> bool:
 
 def remember(step: Step, state: Path, tree: str) -> None:
     write_whole(_mark(step, state), tree)
+
+
+def interpreters() -> dict[str, str]:
+    """The Pythons of this machine by version, such as `3.9`: of pyenv's the newest patch release, else that on PATH.
+
+    pyenv's shims on PATH do not count: they need not work.
+    """
+    found = {}
+    for minor in range(9, 100):
+        version = f"3.{minor}"
+        patches = (Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python")
+        newest = max(patches, key=lambda path: [int(part) for part in re.findall(r"\d+", path.parts[-3])], default=None)
+        program = str(newest or process.find(f"python{version}") or "")
+        if program and Path(program).parent.name != "shims":
+            found[version] = program
+    return found
+
+
+def _other_pythons(project: Path, state: Path, sources: Mapping[str, Path]) -> list[Step]:
+    """Toolkits on the oldest and the newest Python that they support, and on those nearest to these on this machine."""
+    supported = {version for name in sources for version in _supported(project / "toolkits" / name)}
+    if not supported:
+        return []
+    own = f"3.{sys.version_info.minor}"
+    found = {version: path for version, path in interpreters().items() if version in supported and version != own}
+    ends = {end(versions, key=_minor) for versions in (supported, found) if versions for end in (min, max)}
+    return [
+        _on_python(version, found.get(version, ""), project, state, sources)
+        for version in sorted(ends - {own}, key=_minor)
+    ]
+
+
+def _on_python(version: str, program: str, project: Path, state: Path, sources: Mapping[str, Path]) -> Step:
+    """The toolkits' tests in an environment of their own, whose pip finds packages the way the host's is told to."""
+    name = f"training toolkits on Python {version}"
+    if not program:
+        return Step(name, (), absent=f"no Python {version} here")
+    folder = state / FOLDER / f"python{version}"
+    python = (str(folder / "bin" / "python"), "-m")
+    tests = [f"tests/toolkits/{toolkit}" for toolkit in sources]
+    left_out = [path for toolkit in sources for path in _tests(project, toolkit) if path.name in ON_ONE_PYTHON]
+    ignored = [f"--ignore={path.relative_to(project)}" for path in left_out]
+    return Step(
+        name,
+        (
+            (program, "-m", "venv", "--clear", str(folder)),
+            (*python, "pip", *_INSTALL, "--requirement", "requirements/toolkits.lock"),
+            (*python, "pytest", "-q", *tests, *ignored, "-m", "not integration"),
+        ),
+        environment={"PYTHONPATH": ":".join(map(str, sources.values()))},
+    )
+
+
+def _supported(toolkit: Path) -> list[str]:
+    return _SUPPORTED.findall((toolkit / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])
 
 
 def _tests(project: Path, toolkit: str) -> list[Path]:

@@ -17,7 +17,7 @@ def check(everything: bool, json: bool) -> None:
 
         from slipway import steps
 
-        chosen = [step for step in steps.known(settings.project) if everything or not step.slow]
+        chosen = [step for step in steps.known(settings.project, settings.state) if everything or not step.slow]
         tree = steps.tree_hash(settings.project) if everything else ""
         outcomes = []
         for step in chosen:
@@ -41,7 +41,7 @@ def check(everything: bool, json: bool) -> None:
         )
         # The test runner's own closing lines stand alone, for whatever counts them.
         for outcome in outcomes:
-            if outcome.summary and outcome.status != "kept":
+            if outcome.summary and outcome.status in ("passed", "failed"):
                 console.say(f"=== {outcome.summary} ===")
         failed = [outcome for outcome in outcomes if outcome.status == "failed"]
         console.result({"passed": not failed, "steps": [asdict(outcome) for outcome in outcomes]})

@@ -42,10 +42,15 @@ def test_every_dependency_has_its_reason(heading: str) -> None:
     assert all(len(row[1]) > 10 for row in told)
 
 
-@pytest.mark.parametrize("lock", ["run", "check"])
+@pytest.mark.parametrize("lock", ["run", "check", "toolkits"])
 def test_every_dependency_is_locked_with_hashes_and_nothing_of_a_host_is(lock: str) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = project["dependencies"] + (project["optional-dependencies"]["dev"] if lock == "check" else [])
+    tables = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = tables["project"]
+    asked = {
+        "run": project["dependencies"],
+        "check": project["dependencies"] + project["optional-dependencies"]["dev"],
+        "toolkits": tables["dependency-groups"]["toolkits"],
+    }[lock]
     text = (ROOT / f"requirements/{lock}.lock").read_text(encoding="utf-8")
     pins = re.findall(r"^([a-z0-9._-]+)(?:\[[a-z0-9,-]+\])?==\S+.*\\\n    --hash=sha256:", text, flags=re.MULTILINE)
     assert {named(requirement).replace("_", "-") for requirement in asked} <= set(pins)

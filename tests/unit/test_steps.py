@@ -37,7 +37,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_step_of_the_project_can_be_run() -> None:
     root = Path(__file__).parents[2]
-    found = steps.known(root)
+    found = steps.known(root, root / ".slipway")
     assert len({step.name for step in found}) == len(found)
     for step in found:
         assert (root / step.folder).is_dir()
@@ -48,7 +48,7 @@ def test_every_step_of_the_project_can_be_run() -> None:
 
 def test_no_test_folder_is_forgotten() -> None:
     root = Path(__file__).parents[2]
-    told = {word for step in steps.known(root) for command in step.commands for word in command}
+    told = {word for step in steps.known(root, root / ".slipway") for command in step.commands for word in command}
     named = {path.parent.relative_to(root).as_posix() for path in root.glob("tests/*/*/test_*.py")}
     for folder in named:
         kind = "/".join(folder.split("/")[:2])
@@ -65,7 +65,7 @@ def test_a_toolkit_is_tested_beside_the_packages_that_it_stands_on(tmp_path: Pat
         (tmp_path / "tests" / "toolkits" / name / "test_one.py").write_text("")
     path = {
         step.name.removeprefix("toolkit "): step.environment["PYTHONPATH"].replace(f"{tmp_path}/toolkits/", "")
-        for step in steps.known(tmp_path)
+        for step in steps.known(tmp_path, tmp_path / ".slipway")
         if step.name.startswith("toolkit ")
     }
     assert path == {
@@ -84,8 +84,88 @@ def test_each_toolkit_with_integration_tests_is_tested_in_containers(tmp_path: P
         (tmp_path / "toolkits" / name / "pyproject.toml").write_text("")
         (tmp_path / "tests" / "toolkits" / name).mkdir(parents=True)
         (tmp_path / "tests" / "toolkits" / name / "test_one.py").write_text(text)
-    found = [step.name for step in steps.known(tmp_path) if step.name.endswith("in containers")]
+    found = [step.name for step in steps.known(tmp_path, tmp_path / ".slipway") if step.name.endswith("in containers")]
     assert found == ["toolkit training in containers"]
+
+
+TOOLKIT = """
+classifiers = [
+    "Programming Language :: Python :: 3.9",
+    "Programming Language :: Python :: 3.10",
+    "Programming Language :: Python :: 3.12",
+    "Programming Language :: Python :: 3.99",
+]
+"""
+
+
+def on_pythons(folder: Path) -> dict[str, Step]:
+    """The steps on other Pythons of a project with one training toolkit, by version."""
+    (folder / "toolkits" / "training").mkdir(parents=True)
+    (folder / "toolkits" / "training" / "pyproject.toml").write_text(TOOLKIT)
+    (folder / "tests" / "toolkits" / "training").mkdir(parents=True)
+    for name in ("test_one.py", "test_mpi.py"):
+        (folder / "tests" / "toolkits" / "training" / name).write_text("")
+    start = "training toolkits on Python "
+    found = [step for step in steps.known(folder, folder / "state") if step.name.startswith(start)]
+    return {step.name.removeprefix(start): step for step in found}
+
+
+def test_training_toolkits_are_tested_on_the_oldest_and_the_newest_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pythons = {"3.8": "/old", "3.9": "/nine", "3.10": "/ten", "3.99": "/newest", "3.100": "/unknown"}
+    monkeypatch.setattr(steps, "interpreters", lambda: pythons)
+    found = on_pythons(tmp_path)
+    assert list(found) == ["3.9", "3.99"]
+    venv, install, tests = found["3.9"].commands
+    folder = str(tmp_path / "state" / "check" / "python3.9")
+    assert venv == ("/nine", "-m", "venv", "--clear", folder)
+    assert install[0] == tests[0] == f"{folder}/bin/python"
+    assert {"--require-hashes", "requirements/toolkits.lock"} <= set(install)
+    assert {"tests/toolkits/training", "--ignore=tests/toolkits/training/test_mpi.py"} <= set(tests)
+    assert found["3.9"].environment == {"PYTHONPATH": str(tmp_path / "toolkits" / "training" / "src")}
+
+
+def test_a_python_that_is_not_here_is_absent_and_the_nearest_takes_its_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "interpreters", lambda: {"3.10": "/ten", "3.12": "/twelve"})
+    found = on_pythons(tmp_path)
+    assert {version: step.absent for version, step in found.items() if step.absent} == {
+        "3.9": "no Python 3.9 here",
+        "3.99": "no Python 3.99 here",
+    }
+    assert {"3.10", "3.12"} - {f"3.{sys.version_info.minor}"} == {v for v, step in found.items() if not step.absent}
+
+
+def test_pythons_are_found_in_pyenv_and_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(path: Path) -> str:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o755)
+        return str(path)
+
+    versions = tmp_path / ".pyenv" / "versions"
+    program(versions / "3.9.7" / "bin" / "python")
+    newer = program(versions / "3.9.18" / "bin" / "python")
+    program(tmp_path / "bin" / "python3.9")
+    ten = program(tmp_path / "bin" / "python3.10")
+    program(tmp_path / "shims" / "python3.12")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{tmp_path}/shims")
+    assert steps.interpreters() == {"3.9": newer, "3.10": ten}
+
+
+def test_what_is_absent_is_neither_passed_nor_failed(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    absent = Step("on Python 3.9", (python("raise SystemExit(1)"),), absent="no Python 3.9 here")
+    monkeypatch.setattr(steps, "known", lambda *_: [absent])
+    for _ in range(2):
+        checking.check(everything=True, json=False)
+        told = capsys.readouterr().out
+        assert "absent" in told
+        assert "no Python 3.9 here" in told
+        assert "===" not in told
 
 
 def test_a_step_keeps_its_output_and_pytests_closing_line(tmp_path: Path) -> None:
@@ -145,7 +225,7 @@ def test_all_steps_run_and_are_told_whatever_fails(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = [counting(project, "first", 3), counting(project, "second", 0)]
-    monkeypatch.setattr(steps, "known", lambda project: chosen)
+    monkeypatch.setattr(steps, "known", lambda *_: chosen)
     with pytest.raises(Exit) as caught:
         checking.check(everything=False, json=False)
     assert caught.value.code == 1
@@ -157,7 +237,7 @@ def test_all_steps_run_and_are_told_whatever_fails(
 
 def test_all_goes_on_where_it_broke_off(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = [counting(project, "good", 0), counting(project, "bad", 1)]
-    monkeypatch.setattr(steps, "known", lambda project: chosen)
+    monkeypatch.setattr(steps, "known", lambda *_: chosen)
     for _ in range(2):
         with pytest.raises(Exit):
             checking.check(everything=True, json=False)
@@ -170,7 +250,7 @@ def test_all_goes_on_where_it_broke_off(project: Path, monkeypatch: pytest.Monke
 
 def test_without_all_every_step_runs_each_time_but_no_slow_one(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Step("slow", (python("raise SystemExit(1)"),), slow=True)
-    monkeypatch.setattr(steps, "known", lambda project: [counting(project, "good", 0), slow])
+    monkeypatch.setattr(steps, "known", lambda *_: [counting(project, "good", 0), slow])
     for _ in range(2):
         checking.check(everything=False, json=False)
     assert runs(project, "good") == 2
@@ -179,7 +259,7 @@ def test_without_all_every_step_runs_each_time_but_no_slow_one(project: Path, mo
 def test_machines_get_one_document(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(steps, "known", lambda project: [counting(project, "bad", 1)])
+    monkeypatch.setattr(steps, "known", lambda *_: [counting(project, "bad", 1)])
     with pytest.raises(Exit):
         checking.check(everything=False, json=True)
     document = json.loads(capsys.readouterr().out)
