@@ -53,7 +53,7 @@ def facts(reference: str, pushes: Sequence[Push], labels: Labels = lambda refere
     An image is ours by its record, by its label, or by its whole tag: AWS, whose grammar it is, builds none on Debian.
     """
     found = _from_name(reference)
-    pushed = next((push for push in pushes if reference in names(push)), None)
+    pushed = pushed_as(reference, pushes)
     if pushed is not None:
         tagged = _from_name(pushed.uri)
         found = replace(tagged, reference=reference, ours=True, region=found.region, yanked=pushed.yanked)
@@ -164,6 +164,11 @@ def _from_name(reference: str) -> Facts:
         python=cell["python"] if cell else "",
         cuda=f"{cell['cuda'][:-1]}.{cell['cuda'][-1]}" if cell and cell["cuda"] else "",
     )
+
+
+def pushed_as(reference: str, pushes: Sequence[Push]) -> Push | None:
+    """The push that a name means, of all that were made, oldest first. An alias means the last that took it."""
+    return next((push for push in reversed(pushes) if reference in names(push)), None)
 
 
 def names(push: Push) -> set[str]:

@@ -181,12 +181,9 @@ def on_this_machine(prepared: Prepared, name: str, reference: str, output: Path)
 
 def reference_here(uri: str, pushes: Sequence[Push], builds: Sequence[Build]) -> str:
     """The engine's name of an image that was built and pushed from here; of others the URI itself."""
-    for push in pushes:
-        if uri in images.names(push):
-            for build in reversed(builds):
-                if build.config_digest == push.config_digest:
-                    return build.reference
-    return uri
+    push = images.pushed_as(uri, pushes)
+    digest = push.config_digest if push else ""
+    return next((build.reference for build in reversed(builds) if build.config_digest == digest), uri)
 
 
 def s3_channel(channel: Channel) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from slipway.records import Push, Records
 def yank(records: Records, name: str, reason: str) -> list[Push]:
     """Mark an image in every registry that it was pushed to. `reason` empty: take the mark away again.
 
-    `name`: a URI, a tag, or a digest, of the manifest or of the configuration. Raises NotFoundError for a name that is
-    on no record, UsageError for one that means several images.
+    `name`: a URI, a tag, or a digest, of the manifest or of the configuration; aliases move, and are none. Raises
+    NotFoundError for a name that is on no record, UsageError for one that means several images and for a mark to be
+    taken away where there is none.
     """
     pushes = records.pushes()
     named = [push for push in pushes if name in names(push)]
@@ -23,6 +24,8 @@ def yank(records: Records, name: str, reason: str) -> list[Push]:
     if len(digests) > 1:
         listed = ", ".join(sorted(push.uri for push in named))
         raise UsageError(f"{name} means several images: {listed}", fix="give a digest, or a whole URI")
+    if not reason and not any(push.yanked for push in named):
+        raise UsageError(f"{name} is not yanked", fix='give --reason "…" to yank it')
     marked = [replace(push, yanked=reason) for push in pushes if push.config_digest in digests]
     for push in marked:
         records.add_push(push)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slipway.clients import lookup
+from slipway.clients import images, lookup
 from slipway.errors import NotFoundError, NotProvedError, UsageError
 from slipway.records import Build, Push, Records
 from slipway.release.push import require_proof
@@ -84,6 +84,21 @@ def test_a_yanked_image_is_no_newer_one(records: Records) -> None:
     first, second = (next(push for push in records.pushes() if push.uri == one.uri) for one in (FIRST, SECOND))
     assert lookup.standing(first, records.pushes(), "", today).newer == ""
     assert lookup.standing(second, records.pushes(), "", today).notes()[0] == "it was yanked: x"
+
+
+def test_an_alias_means_the_last_that_took_it(records: Records) -> None:
+    for push in (FIRST, SECOND):
+        records.add_push(replace(push, aliases=("2.13.0-cpu-py311",)))
+    alias = "a.example.com/pytorch-training:2.13.0-cpu-py311"
+    yank(records, FIRST.uri, "x")
+    assert images.facts(alias, records.pushes()).yanked == ""
+    yank(records, SECOND.uri, "y")
+    assert images.facts(alias, records.pushes()).yanked == "y"
+
+
+def test_no_mark_is_taken_away_where_there_is_none(records: Records) -> None:
+    with pytest.raises(UsageError, match="is not yanked"):
+        yank(records, FIRST.uri, "")
 
 
 def test_names_that_mean_nothing_or_too_much(records: Records) -> None:
