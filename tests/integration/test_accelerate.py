@@ -353,3 +353,29 @@ def test_the_real_accelerate_trains_in_our_image(
     assert done.code == 0, text
     for line in ('arguments ["--lr", "0.001"]', "channel 1,2", "launched by accelerate: true", "epoch 0: {'accuracy'"):
         assert line in text
+
+
+def test_the_program_for_sdk_3_gives_the_script_its_arguments_as_typed(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text('import json, sys; print("arguments " + json.dumps(sys.argv[1:]))\n')
+    role = "arn:aws:iam::123456789012:role/X"
+    wanted = {**CONFIG, "iam_role_name": role, "distributed_type": "NO", "num_machines": 1, "mixed_precision": "no"}
+    wanted |= {"image_uri": sdk.training_image(engine)}
+    left = {name: value for name, value in wanted.items() if not name.endswith("_file")}
+    Path("config.yaml").write_text(yaml.safe_dump(left))
+    argv = ["--id", "007", "--flag", "--neg", "-1", "--a=b", "two words", 'it\'s $HOME "q"']
+    checked = config_check.check(Path("config.yaml"))
+    prepared = launch.prepare(checked, Path("src/train.py"), argv, pushes=(), home=Path("/home/somebody"), ours=True)
+    printed = emit.snippet("sdk3", prepared, request.create(launch.on_sagemaker(prepared, "the-job", None)))
+    # The same on this machine: without a session, and what is SageMaker's alone.
+    here = f"training_mode=Mode.LOCAL_CONTAINER, local_container_root={str(tmp_path)!r}"
+    program = printed.replace("sagemaker_session=session", here).replace("ml.p3.16xlarge", "local_cpu")
+    program = "".join(line for line in program.splitlines(True) if "output_data_config=" not in line)
+    Path("program.py").write_text(f"from sagemaker.train.model_trainer import Mode\n{program}")
+    with sdk.client("v3") as client:
+        done = client.program([tmp_path / "program.py"], tmp_path)
+    assert done.code == 0, done.stdout + done.stderr
+    assert f"arguments {json.dumps(argv)}" in done.stdout + done.stderr
