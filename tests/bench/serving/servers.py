@@ -82,8 +82,8 @@ class Server:
             before = self.cpu()
             # In the server's own network, so that nothing stands in between.
             told = run(
-                *("nsenter", "-t", str(self.pid), "-n", "wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s"),
-                *("--latency", "-s", str(script), "http://127.0.0.1:8080/invocations"),
+                *("nsenter", "-t", str(self.pid), "-n", "wrk", "-t1", f"-c{connections}"),
+                *(f"-d{max(1, round(seconds))}s", "--latency", "-s", str(script), "http://127.0.0.1:8080/invocations"),
             )
             spent = self.cpu() - before
         if "Non-2xx" in told or "Socket errors" in told:
