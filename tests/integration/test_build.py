@@ -120,7 +120,7 @@ def bootstrapped() -> rootfs.Rootfs:
 @pytest.fixture
 def workshop(tmp_path: Path, bootstrapped: rootfs.Rootfs) -> Iterator[Workshop]:
     made = Workshop(tmp_path / "project", f"slipway-test-{secrets.token_hex(4)}")
-    (made.root / "buildspec").mkdir(parents=True)
+    shutil.copytree(ROOT / "buildspec" / "defaults", made.root / "buildspec" / "defaults")
     (made.root / "buildspec" / "small.yml").write_text(SPEC.format(framework=made.framework))
     toolkit = made.root / "toolkits" / "training"
     toolkit.mkdir(parents=True)
