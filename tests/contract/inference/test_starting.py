@@ -39,7 +39,7 @@ def test_hosting_gate(hosted: Hosted) -> None:
     seen = hosted.seen()
     asked = next(when for when, status in hosted.serving.pings if status == 200)
     early = seen["loaded"] - asked
-    assert early <= 2.0, f"/ping answered 200 {early:.1f} s before the model was loaded"
+    assert early <= 0.5, f"/ping answered 200 {early:.1f} s before the model was loaded"
     wrong = [status for _, status in hosted.serving.pings[:-1] if status not in (None, 503)]
     assert not wrong, f"/ping answered {wrong} while the model was loaded, not 503"
 

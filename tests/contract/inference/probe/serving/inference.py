@@ -143,5 +143,5 @@ def stream(wanted):
 
 
 # The load of a module takes its time too.
-time.sleep(0.5)
+time.sleep(1.0)
 IMPORTED = time.time()
