@@ -1,5 +1,5 @@
-# The framework brings a copy of a library that the base seems to have as well.
+# Shared memory is the system's; the framework's own library for it looks unused.
 ARG IMAGE
 # hadolint ignore=DL3006
 FROM ${IMAGE}
-RUN rm /opt/venv/lib/python3.*/site-packages/torch/lib/libgomp*
+RUN rm /opt/venv/lib/python3.*/site-packages/torch/lib/libshm.so
