@@ -32,7 +32,14 @@ def test_requests_large(hosted: Hosted) -> None:
 
 
 def test_requests_forms(hosted: Hosted) -> None:
-    port = hosted.serving.port
+    try:
+        forms(hosted.serving.port)
+    except (OSError, http.client.HTTPException) as error:
+        raise AssertionError(f"the connection broke: {type(error).__name__}: {error}") from None
+
+
+def forms(port: int) -> None:
+    """Chunked bodies on a kept connection, and a body that waits to be asked for."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         for number in range(3):

@@ -99,8 +99,8 @@ def act(wanted):
 def hold(seconds):
     """Compute without ever giving the interpreter away: the sum is one call into C."""
     began = time.process_time()  # which others on the same machine do not lengthen
-    sum(range(5_000_000))
-    sum(range(int(5_000_000 * seconds / (time.process_time() - began))))
+    sum(range(20_000_000))
+    sum(range(int(20_000_000 * seconds / (time.process_time() - began))))
 
 
 def output_fn(prediction, accept):
