@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache, cached_property
 from typing import Any
 
 from slipway import cuda, lock
@@ -33,8 +34,21 @@ class Plan:
     def images(self) -> tuple[Image, ...]:
         return tuple(stage.image for stage in self.stages if stage.image is not None)
 
+    @cached_property
+    def _by_name(self) -> dict[str, Stage]:
+        return {stage.name: stage for stage in self.stages}
+
+    @cached_property
+    def _holders(self) -> dict[str, list[Image]]:
+        """By a stage's name: the images that hold it."""
+        found: dict[str, list[Image]] = {}
+        for image in self.images:
+            for stage in self.chain(image):
+                found.setdefault(stage.name, []).append(image)
+        return found
+
     def stage(self, name: str) -> Stage:
-        return next(stage for stage in self.stages if stage.name == name)
+        return self._by_name[name]
 
     def input_hash(self, image: Image) -> str:
         """What decides the image: equal hashes, equal content."""
@@ -63,7 +77,7 @@ class Plan:
 
     def shared(self, stage: Stage) -> tuple[Image, ...]:
         """The images that hold a stage."""
-        return tuple(image for image in self.images if stage in self.chain(image))
+        return tuple(self._holders.get(stage.name, ()))
 
 
 def plan(images: Iterable[Image], sources: Sources, bases: Mapping[str, Base]) -> Plan:
@@ -152,14 +166,18 @@ def _hashed(stage: Stage, below: Mapping[str, Stage], sources: Sources) -> Stage
         "parents": {name: below[parent].hash for name, parent in sorted(stage.parents.items())},
         "lock": stage.pins,
         "toolkits": {
-            name: {
-                path: hashlib.sha256(content).hexdigest() for path, content in sorted(sources.toolkits[name].items())
-            }
+            name: {path: _digest(content) for path, content in sorted(sources.toolkits[name].items())}
             for name in stage.toolkits
         },
     }
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
     return replace(stage, hash=digest)
+
+
+@cache
+def _digest(content: bytes) -> str:
+    """A toolkit's file is part of many stages."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def describe(built: Plan) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def _part(cell: Image, part: lock.Part, text: str, purpose: str) -> list[Stage]:
     Stacks that pin the same versions of such packages get the same layer, byte for byte.
     """
     name = cell.stack_id if part.name == lock.common(cell) else part.name.replace("/", "-")
-    rest = wheels.entries(text)
+    rest = list(wheels.entries(text))
     found: list[Stage] = []
     for patterns in cell.layers:
         chosen = [entry for entry in rest if any(fnmatchcase(entry[0], pattern) for pattern in patterns)]

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -36,10 +37,11 @@ def pins(lock: str) -> tuple[Pin, ...]:
     return tuple(found)
 
 
-def entries(lock: str) -> list[tuple[str, str]]:
+@cache
+def entries(lock: str) -> tuple[tuple[str, str], ...]:
     """The entries of a lock in their order: a distribution's normal name, and the text that pins it."""
     texts = (entry.rstrip() for entry in re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE))
-    return [(normal_name(entry.split("==")[0]), entry) for entry in texts if re.match(r"[A-Za-z0-9]", entry)]
+    return tuple((normal_name(entry.split("==")[0]), entry) for entry in texts if re.match(r"[A-Za-z0-9]", entry))
 
 
 def normal_name(name: str) -> str:
