@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,20 +20,36 @@ def download(location: str, target: Path, endpoint: str | None) -> None:
     The part of the key below the prefix is kept as sub-folders. `endpoint` None: AWS's own. Raises InputError when
     there is nothing at the location or it cannot be kept in a folder, AuthError when the credentials do not suffice.
     """
-    import boto3
-    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
-
     bucket, _, prefix = location.removeprefix("s3://").partition("/")
-    client = boto3.client("s3", endpoint_url=endpoint)
-    try:
+    with _reading(location, endpoint) as client:
         objects = _objects(client, bucket, prefix)
         names = _names(location, prefix, objects)
         target.mkdir(parents=True)
         for key, name in names.items():
-            path = target / name
-            with naming_full_disk(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                client.download_file(bucket, key, str(path))
+            _fetch(client, bucket, key, target / name)
+
+
+def download_object(location: str, target: Path, endpoint: str | None) -> None:
+    """Bring one object here, as the file `target`. Raises as `download` does."""
+    bucket, _, key = location.removeprefix("s3://").partition("/")
+    with _reading(location, endpoint) as client:
+        _fetch(client, bucket, key, target)
+
+
+def _fetch(client: Any, bucket: str, key: str, path: Path) -> None:
+    with naming_full_disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        client.download_file(bucket, key, str(path))
+
+
+@contextlib.contextmanager
+def _reading(location: str, endpoint: str | None) -> Iterator[Any]:
+    """A client of S3, what goes wrong with it told of the location."""
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+
+    try:
+        yield boto3.client("s3", endpoint_url=endpoint)
     except ClientError as error:
         raise _refused(location, error.response["Error"]) from None
     except NoCredentialsError:
@@ -40,22 +58,6 @@ def download(location: str, target: Path, endpoint: str | None) -> None:
     except BotoCoreError as error:
         fix = "check the network, and AWS_ENDPOINT_URL_S3 if it is set"
         raise InputError(f"{location} cannot be read: {error}", fix=fix) from None
-
-
-def download_object(location: str, target: Path, endpoint: str | None) -> None:
-    """Bring one object here, as the file `target`. Raises as `download` does."""
-    import boto3
-    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
-
-    bucket, _, key = location.removeprefix("s3://").partition("/")
-    try:
-        with naming_full_disk(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            boto3.client("s3", endpoint_url=endpoint).download_file(bucket, key, str(target))
-    except ClientError as error:
-        raise _refused(location, error.response["Error"]) from None
-    except (BotoCoreError, NoCredentialsError) as error:
-        raise InputError(f"{location} cannot be read: {error}", fix="check network and credentials") from None
 
 
 def _objects(client: Any, bucket: str, prefix: str) -> list[str]:
