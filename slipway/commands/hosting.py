@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json as json_module
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from slipway.commands.guard import command
-from slipway.commands.run import environment_of, reference_of, whole
+from slipway.commands.run import environment_of, reference_of, region_of, whole
 from slipway.console import Console
 from slipway.emulator import runtime
-from slipway.emulator.hosting import PORT, Served, Serving, check, host
+from slipway.emulator.hosting import MB, PORT, Served, Serving, check, host
 from slipway.emulator.job import new_name
 from slipway.emulator.multi_model import MultiModel
 from slipway.emulator.runtime import Endpoint, Limits, ModelError, RuntimeServer
@@ -23,8 +22,6 @@ from slipway.engine.docker import Engine
 from slipway.errors import EndpointError, InputError
 from slipway.records import Records
 from slipway.settings import Settings
-
-MB = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -138,14 +135,13 @@ def transform(json: bool, served: ServedOptions, options: TransformOptions) -> N
 
 
 def _served(options: ServedOptions, settings: Settings, engine: Engine) -> Served:
-    region = settings.environment.get("AWS_REGION") or settings.environment.get("AWS_DEFAULT_REGION") or "us-east-1"
     return Served(
         image=reference_of(options.image, Records(settings.state), engine),
         model=options.model,
         source=Path(options.source) if options.source else None,
         entry=options.entry,
         environment=environment_of(options.env, settings.environment),
-        region=region,
+        region=region_of(settings),
         memory=whole("memory-mb", options.memory_mb) * MB if options.memory_mb else 0,
     )
 
@@ -222,4 +218,4 @@ def _show(result: TransformResult, output: Path, console: Console) -> None:
         f"{result.name}: {result.status}; {result.strategy}, {result.max_payload_mb} MB, "
         f"{result.max_concurrent} at once; results in {output}"
     )
-    console.result(json_module.loads(json_module.dumps(dataclasses.asdict(result), default=str)))
+    console.result(dataclasses.asdict(result))

@@ -97,9 +97,14 @@ def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
         source=Path(options.source) if options.source else None,
         entry=options.entry,
         hosts=hosts,
-        region=settings.environment.get("AWS_REGION") or settings.environment.get("AWS_DEFAULT_REGION") or "us-east-1",
+        region=region_of(settings),
         time_limit=time_limit,
     )
+
+
+def region_of(settings: Settings) -> str:
+    """The region that a container here is told to be in."""
+    return settings.environment.get("AWS_REGION") or settings.environment.get("AWS_DEFAULT_REGION") or "us-east-1"
 
 
 def whole(name: str, text: str) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -17,12 +16,12 @@ from slipway.emulator import s3
 from slipway.emulator.channels import FOLDER, Channel
 from slipway.emulator.layout import open_to_all
 from slipway.emulator.pipes import Pipe
+from slipway.emulator.records import recordio
 from slipway.engine.docker import Mount
 from slipway.errors import Fault, InputError
 from slipway.files import naming_full_disk, same_file
 
 _BLOCK = 1 << 20
-_RECORDIO = 0xCED7230A
 
 
 @dataclass
@@ -142,12 +141,12 @@ class ChannelStore:
             lines = [line for line in manifest.read_text(encoding="utf-8").splitlines() if line.strip()]
             for line in lines[host::hosts] if channel.distribution == "ShardedByS3Key" else lines:
                 for record in self._attributes(channel, json.loads(line)):
-                    yield _wrapped(record) if channel.record_wrapper == "RecordIO" else record
+                    yield recordio(record) if channel.record_wrapper == "RecordIO" else record
             return
         for name in self._names(channel, host, hosts):
             if channel.record_wrapper == "RecordIO":
                 data = (brought / name).read_bytes()
-                yield _wrapped(gzip.decompress(data) if channel.compression == "Gzip" else data)
+                yield recordio(gzip.decompress(data) if channel.compression == "Gzip" else data)
                 continue
             opened = gzip.open if channel.compression == "Gzip" else open
             with opened(brought / name, "rb") as stream:
@@ -195,8 +194,3 @@ def _manifest_entries(text: str) -> tuple[str, list[str]]:
     if wrong or not names:
         raise InputError(f"the manifest names {wrong[0]!r}" if wrong else "the manifest names no object", fix=form)
     return str(prefix), names
-
-
-def _wrapped(data: bytes) -> bytes:
-    """A record as RecordIO frames it: magic, length, data, filled up to four bytes."""
-    return struct.pack("<II", _RECORDIO, len(data)) + data + b"\0" * (-len(data) % 4)

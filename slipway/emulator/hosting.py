@@ -23,6 +23,7 @@ from slipway.engine.docker import Container, ContainerSpec, Engine, Exit, Mount,
 from slipway.errors import EndpointError, Fault, InputError
 from slipway.files import naming_full_disk
 
+MB = 1 << 20  # as the service counts
 PORT = 8080
 PING_LIMIT = 2.0
 """Seconds in which /ping must answer."""

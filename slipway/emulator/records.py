@@ -5,6 +5,7 @@ Source of the rules: the SageMaker API reference, TransformInput, TransformOutpu
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ _RECORDIO_MAGIC = 0xCED7230A
 def split(data: bytes, how: str) -> list[bytes]:
     """The records of an object, each with what delimits it. Raises InputError for one that is cut short."""
     if how == "Line":
-        return data.splitlines(keepends=True) if b"\r" not in data else _lines(data)
+        return list(io.BytesIO(data))  # whose lines end with a line feed only: a carriage return alone is data
     if how == "RecordIO":
         return list(_recordio(data))
     if how == "TFRecord":
@@ -30,11 +31,9 @@ def split(data: bytes, how: str) -> list[bytes]:
     return [data]
 
 
-def _lines(data: bytes) -> list[bytes]:
-    """Lines end with a line feed only: a carriage return alone is data."""
-    parts = data.split(b"\n")
-    ended = [part + b"\n" for part in parts[:-1]]
-    return [*ended, parts[-1]] if parts[-1] else ended
+def recordio(data: bytes) -> bytes:
+    """A record as RecordIO frames it: magic, length, data, filled up to four bytes."""
+    return struct.pack("<II", _RECORDIO_MAGIC, len(data)) + data + b"\0" * (-len(data) % 4)
 
 
 def _recordio(data: bytes) -> Iterator[bytes]:

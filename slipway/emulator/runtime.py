@@ -18,11 +18,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from slipway.emulator.exchange import Answer, BrokenStream, Request
-from slipway.emulator.hosting import Serving
+from slipway.emulator.hosting import MB, Serving
 from slipway.emulator.multi_model import MultiModel
 from slipway.errors import InputError, SlipwayError
 
-MB = 1 << 20
 INVOCATION_LIMIT = 60.0
 """Seconds in which a container must answer a real-time request."""
 
@@ -85,7 +84,7 @@ class Endpoint:
         if bool(target) != (self.models is not None):
             what = "a multi-model endpoint needs TargetModel" if self.models else "TargetModel without a multi-model"
             raise InputError(what)
-        sent = {name: value for name, value in headers.items() if name in _FROM_CLIENT}
+        sent = _forwarded(headers)
         answer = Answer(0, {}, body)
         for at, container in enumerate(self.containers):
             if at:  # the answer of one container is what the next is asked, its type too
@@ -155,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, body: bytes) -> None:
         endpoint = self.server.endpoint
         container = endpoint.containers[-1]
-        sent = {name: value for name, value in self._headers().items() if name in _FROM_CLIENT}
+        sent = _forwarded(self._headers())
         request = Request("POST", "/invocations", body, sent, endpoint.limits.seconds)
         with container.stream(request) as (head, parts):
             if not 200 <= head.status < 300:
@@ -178,8 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass_through(self) -> None:
         """The container's own surface, untouched."""
         container = self.server.endpoint.containers[0]
-        sent = {name: value for name, value in self._headers().items() if name in (*_FROM_CLIENT, "content-length")}
-        sent.pop("content-length", None)
+        sent = _forwarded(self._headers())
         try:
             answer = container.call(
                 Request(self.command, self.path, self._body(), sent, self.server.endpoint.limits.seconds)
@@ -226,6 +224,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """The container's log says what was asked."""
+
+
+def _forwarded(headers: Mapping[str, str]) -> dict[str, str]:
+    """The client's headers that the platform hands on."""
+    return {name: value for name, value in headers.items() if name in _FROM_CLIENT}
 
 
 def _told(error: ModelError) -> dict[str, Any]:

@@ -17,13 +17,12 @@ from typing import Any
 
 from slipway.emulator import records, s3
 from slipway.emulator.exchange import Answer, NoAnswer, Request, exchange
-from slipway.emulator.hosting import Served, Serving, check, host
+from slipway.emulator.hosting import MB, Served, Serving, check, host
 from slipway.emulator.job import LogLine
 from slipway.engine.docker import Engine
 from slipway.errors import Fault, InputError
 from slipway.files import write_whole
 
-MB = 1 << 20
 MOST_CONCURRENT_MB = 100
 _SUFFIX = ".out"
 
