@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipway.commands.guard import command
@@ -15,7 +14,6 @@ from slipway.spec.select import Selector, select
 
 if TYPE_CHECKING:
     from slipway.lock import Change, Part
-    from slipway.settings import Settings
 
 
 def lock(selector: Selector, upgrade: bool, check: bool, json: bool) -> None:
@@ -96,7 +94,8 @@ def add(framework: str, version: str, processor: str, json: bool) -> None:
             )
         model = select(load.load(settings.project), Selector(framework=framework, processor=processor))[0]
         addition = additions.add(documents.read(settings.project / model.file, settings.project), model, version)
-        pip, texts = settings.pip(), dict(load.read_sources(settings.project).locks)
+        pip, before = settings.pip(), load.read_sources(settings.project).locks
+        texts = dict(before)
 
         def resolved(text: str) -> tuple[list[Part], dict[str, str]]:
             cells = load.load(settings.project, {model.file: text}).buildable
@@ -114,8 +113,7 @@ def add(framework: str, version: str, processor: str, json: bool) -> None:
         if text != addition.text:
             texts |= found
             parts, found = resolved(text)
-        before = load.read_sources(settings.project).locks
-        changes = [_written(settings, part, before.get(part.name, ""), found[part.name]) for part in parts]
+        changes = [locks.write(settings.project, part, before.get(part.name, ""), found[part.name]) for part in parts]
         write_whole(settings.project / model.file, text)
         _show(changes, console)
         console.say(f"{model.file}: stack {addition.key!r}, in the form of {model.stack!r}; look at it, then")
@@ -127,12 +125,6 @@ def _parts(images: Sequence[Image]) -> list[Part]:
     from slipway import lock as locks
 
     return list(dict.fromkeys([locks.tools_part(), *(part for image in images for part in locks.parts(image))]))
-
-
-def _written(settings: Settings, part: Part, old: str, new: str) -> Change:
-    from slipway import lock as locks
-
-    return locks.write(Path(settings.project), part, old, new)
 
 
 def _show(changes: Sequence[Change], console: Console) -> None:
