@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from slipway import cuda, lock
@@ -91,11 +91,15 @@ def plan(images: Iterable[Image], sources: Sources, bases: Mapping[str, Base]) -
     _refuse_unlocked(chosen, sources)
     _refuse_idle(chosen, sources)
     _refuse_other_builds(chosen, sources)
+    toolkits = {
+        name: {path: hashlib.sha256(content).hexdigest() for path, content in sorted(sources.toolkits[name].items())}
+        for name in {name for image in chosen for name in image.toolkits}
+    }
     stages: dict[str, Stage] = {}
     for image in chosen:
         for stage in stages_of(image, bases[image.os], sources.locks):
             if stage.name not in stages:
-                stages[stage.name] = _hashed(stage, stages, sources)
+                stages[stage.name] = _hashed(stage, stages, sources, toolkits)
     return Plan(tuple(stages.values()), bases)
 
 
@@ -156,7 +160,10 @@ def _refuse_other_builds(images: tuple[Image, ...], sources: Sources) -> None:
         raise SpecError("locks and processors do not fit each other", faults=faults)
 
 
-def _hashed(stage: Stage, below: Mapping[str, Stage], sources: Sources) -> Stage:
+def _hashed(
+    stage: Stage, below: Mapping[str, Stage], sources: Sources, toolkits: Mapping[str, Mapping[str, str]]
+) -> Stage:
+    """The stage with its hash. `toolkits`: of each toolkit the hashes of its files."""
     data = {
         "template": sources.templates[stage.template],
         "macros": sources.templates.get("install.j2", ""),
@@ -165,19 +172,10 @@ def _hashed(stage: Stage, below: Mapping[str, Stage], sources: Sources) -> Stage
         "platform": stage.platform,
         "parents": {name: below[parent].hash for name, parent in sorted(stage.parents.items())},
         "lock": stage.pins,
-        "toolkits": {
-            name: {path: _digest(content) for path, content in sorted(sources.toolkits[name].items())}
-            for name in stage.toolkits
-        },
+        "toolkits": {name: toolkits[name] for name in stage.toolkits},
     }
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
     return replace(stage, hash=digest)
-
-
-@cache
-def _digest(content: bytes) -> str:
-    """A toolkit's file is part of many stages."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def describe(built: Plan) -> dict[str, Any]:
