@@ -101,7 +101,10 @@ def sha256_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def tree_files(folder: Path, *, skip: tuple[str, ...] = ("__pycache__", ".pytest_cache", "dist")) -> list[Path]:
+_NO_SOURCES = ("__pycache__", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", "dist")
+
+
+def tree_files(folder: Path, *, skip: tuple[str, ...] = _NO_SOURCES) -> list[Path]:
     """The files below a folder, sorted by path, without caches and build leftovers."""
     return sorted(
         path

@@ -144,3 +144,10 @@ def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
         order.append("first")
     assert done.wait(10)
     assert order == ["first", "other"]
+
+
+def test_what_checkers_leave_beside_sources_is_no_source(tmp_path: Path) -> None:
+    for name in (".mypy_cache/3.11/a.json", ".ruff_cache/b", ".hypothesis/c", "src/__pycache__/d.pyc", "src/e.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert files.tree_files(tmp_path) == [tmp_path / "src" / "e.py"]
