@@ -26,6 +26,7 @@ class Pin:
     hashes: frozenset[str]
 
 
+@cache
 def pins(lock: str) -> tuple[Pin, ...]:
     """The pins of a hashed requirements file, names in their normal form (PEP 503)."""
     found = []
