@@ -71,6 +71,7 @@ class Follower:
                     threading.Thread(target=self._read, args=(host,), daemon=True).start()
                 while any(host.exit is None for host in self.hosts):
                     self._step(logs)
+            self._hear_the_last()
         finally:
             self._over.set()
 
@@ -93,6 +94,13 @@ class Follower:
         finally:
             for number, handler in handled.items():
                 signal.signal(number, handler)
+
+    def _hear_the_last(self) -> None:
+        """A Ctrl-C that came while the last host ended is no less one."""
+        with contextlib.suppress(queue.Empty):
+            while self._events.get_nowait().host is not None:
+                pass
+            self.stopped_by = self.stopped_by or "Ctrl-C"
 
     def _interrupted(self) -> None:
         """The first Ctrl-C stops the job as SageMaker would, the second one does not wait for it."""
