@@ -19,7 +19,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from sagemaker_inference import logging, modules
+from sagemaker_inference import collector, logging, modules
 from sagemaker_inference.context import Context
 from sagemaker_inference.default_handler_service import DefaultHandlerService
 from sagemaker_inference.function_service import FunctionService
@@ -43,7 +43,8 @@ def load(settings: Settings, place: Place, handler_service: str) -> Service:
     """The loaded service; SAGEMAKER_HANDLER wins over handler_service."""
     named = settings.handler or handler_service
     modules.prepare_path(settings, place.model_dir)
-    module, attribute = _import(named)
+    with collector.importing():
+        module, attribute = _import(named)
     make = getattr(module, "service", None)
     if attribute is None and inspect.isfunction(make):
         made: Service = make(settings, place)

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from types import ModuleType
 
+from sagemaker_inference import collector
 from sagemaker_inference.settings import DEFAULT, Settings
 
 _STAND_INS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "standin")
@@ -59,7 +60,8 @@ def load(settings: Settings, model_dir: str) -> tuple[ModuleType | None, Found]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[found.name] = module
     try:
-        spec.loader.exec_module(module)
+        with collector.importing():
+            spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[found.name]
         raise

@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     except BaseException as error:
         # SystemExit too: whatever ended the load, the supervisor decides what follows, and says it last.
         _report(link, error)
-    # What is there now stays: the collector need not look at a framework's objects again and again.
+    # What is there now stays, once the load's own leftovers are gone: what was imported before is not looked at.
     gc.collect()
     gc.freeze()
     if argv[2:] == ["template"]:
