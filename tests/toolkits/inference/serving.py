@@ -221,6 +221,14 @@ def connections(pid: int, port: int) -> int:
     return found
 
 
+def unread(port: int) -> int:
+    """Bytes that wait to be read on all connections of a server."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    # A listener (state 0A) counts connections there.
+    ours = [line for line in lines if line[1].endswith(f":{port:04X}") and line[3] != "0A"]
+    return sum(int(line[4].partition(":")[2], 16) for line in ours)
+
+
 def is_alive(pid: int | str) -> bool:
     """Whether a process is there, if only as a zombie."""
     return Path(f"/proc/{pid}").exists()

@@ -87,6 +87,63 @@ def test_user_code_that_ends_its_process(start, word, how):
     assert server.post(b"echo").status == 200
 
 
+AT_A_MOMENT = """
+    import os, signal
+    from sagemaker_inference.server.protocol import Connection
+    from sagemaker_inference.server.wire import Wire
+    moment = os.environ["SAGEMAKER_BASE_DIR"] + "/moment"
+    def dying(owner, name):
+        method = getattr(owner, name)
+        def wrapped(self, *args, **options):
+            if os.path.exists(moment) and open(moment).read() == name:
+                os.unlink(moment)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return method(self, *args, **options)
+        setattr(owner, name, wrapped)
+    dying(Connection, "data_received")
+    dying(Connection, "on_message_begin")
+    dying(Wire, "uncork")
+    dying(Wire, "finish")
+    def model_fn(model_dir):
+        return None
+    def transform_fn(model, data, content_type, accept):
+        return data, "text/plain"
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "status"),
+    [
+        ("data_received", 500),  # read, and nothing of it looked at
+        ("on_message_begin", 500),
+        ("uncork", 500),
+        ("finish", 200),  # the whole answer is gone, which is not noted yet
+    ],
+)
+def test_a_worker_that_dies_at_a_bad_moment(start, tmp_path, moment, status):
+    server = start(AT_A_MOMENT).ready()
+    client = server.client()
+    assert client.post(b"first").answer().body == b"first"
+    (tmp_path / "moment").write_text(moment)
+    answer = client.post(b"second").answer()
+    assert answer.status == status, server.log
+    if status == 200:
+        # One answer, and the connection lives on.
+        assert answer.body == b"second"
+        assert client.post(b"third").answer().body == b"third"
+    else:
+        assert answer.error["type"] == "WorkerDied"
+        assert client.ended()
+    assert server.post(b"fourth").body == b"fourth"
+    # Empty lines between requests are no request that could be lost.
+    idle = server.client().post(b"fifth", b"connection: keep-alive")
+    assert idle.answer().body == b"fifth"
+    idle.send(b"\r\n")
+    serving.wait_for(lambda: not serving.unread(server.port), server)
+    os.kill(server.workers()[0], signal.SIGKILL)
+    assert idle.post(b"sixth").answer().body == b"sixth"
+
+
 def test_traffic_goes_on_while_workers_are_killed(start):
     server = start(SAGEMAKER_MODEL_SERVER_WORKERS="2").ready()
     both_ready(server)

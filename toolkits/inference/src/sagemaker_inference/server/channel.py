@@ -63,12 +63,13 @@ def tell(channel: socket.socket, message: bytes) -> None:
 
 
 def messages(channel: socket.socket) -> Iterator[bytes]:
-    """What the other side has told since."""
-    while True:
+    """What the other side has told since; an empty message: it has ended."""
+    message = b"."
+    while message:
         try:
             message, _ = sockets.receive_descriptor(channel)
-        except OSError:
+        except (BlockingIOError, InterruptedError):
             return
-        if not message:
-            return
+        except ConnectionResetError:
+            continue  # It ended with messages of ours unread; its own are still to come.
         yield message

@@ -237,10 +237,13 @@ class Dispatch:
         state = self._words[first + board.STATE]
         traffic = sockets.traffic(client.connection)
         read = traffic is not None and traffic[0] - self._words[first + board.RECEIVED] not in (0, 1)
-        if state in (board.PASSED, board.IDLE) and not read:
-            self._clients.watch(self._recall(client))
-            return
         self._recall(client)
+        if state in (board.PASSED, board.IDLE) and not read:
+            if traffic is not None:
+                # It may have had no time to note the end of its last answer.
+                client.sent = traffic[1]
+            self._clients.watch(client)
+            return
         if state != board.ANSWERING or (traffic is not None and traffic[1] == client.sent):
             self._clients.refuse(client, self._epitaph(slot, one, how))
         elif traffic is not None and traffic[1] == self._words[first + board.EXPECTED] and not read:

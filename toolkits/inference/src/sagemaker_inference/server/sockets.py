@@ -11,6 +11,8 @@ import termios
 _TCP_INFO_BYTES = struct.Struct("<QQ")
 _TCP_INFO_OFFSET = 120  # of bytes_acked and bytes_received in struct tcp_info of Linux 4.1 and later
 
+_LOOKS = 100
+
 
 def traffic(connection: socket.socket) -> tuple[int, int] | None:
     """Bytes (consumed by readers, written by writers) since the connection was made; None where it cannot be known.
@@ -20,13 +22,17 @@ def traffic(connection: socket.socket) -> tuple[int, int] | None:
     if connection.family == socket.AF_UNIX:
         return None
     try:
-        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        queues = _queues(connection)
+        for _ in range(_LOOKS):
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+            before, queues = queues, _queues(connection)
+            if queues == before:
+                # What moved between two of these calls would be counted twice, or not at all.
+                break
         acknowledged, received = _TCP_INFO_BYTES.unpack_from(info, _TCP_INFO_OFFSET)
-        unread = _queued(connection, termios.FIONREAD)
-        unsent = _queued(connection, termios.TIOCOUTQ)
     except (OSError, struct.error):
         return None
-    return received - unread, acknowledged + unsent
+    return received - queues[0], acknowledged + queues[1]
 
 
 def readable(connection: socket.socket, most: int = 1) -> bytes:
@@ -55,6 +61,11 @@ def receive_descriptor(channel: socket.socket, wait: bool = False) -> tuple[byte
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             return message, int(array.array("i", data[:4])[0])
     return message, None
+
+
+def _queues(connection: socket.socket) -> tuple[int, int]:
+    """Bytes that wait to be read, and that wait to be sent or acknowledged."""
+    return _queued(connection, termios.FIONREAD), _queued(connection, termios.TIOCOUTQ)
 
 
 def _queued(connection: socket.socket, request: int) -> int:

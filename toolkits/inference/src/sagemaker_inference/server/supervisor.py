@@ -226,9 +226,7 @@ class Supervisor:
             self._kill(one, f"it did not load within {limit:g} s")
 
     def _on_messages(self, one: Worker) -> None:
-        found = False
         for message in channel.messages(one.channel):
-            found = True
             kind = message[:1]
             if kind == channel.CLOSED:
                 self._dispatch.closed(one, channel.number_of(message))
@@ -238,13 +236,16 @@ class Supervisor:
                 one.pid = channel.number_of(message)
             elif kind == channel.FAILED:
                 one.failure = message[1:].decode("utf-8", "replace")
-        if not found:
-            # Its end: the rest is told by its death.
-            self._unregister(one.channel.fileno())
-            if not one.pid:
-                # Forked, and ended before it could tell its number.
-                self._bury(one, -signal.SIGKILL)
+            elif not kind:
+                self._on_end(one)
         self._dispatch.run()
+
+    def _on_end(self, one: Worker) -> None:
+        """A worker's channel has ended: the rest is told by its death."""
+        self._unregister(one.channel.fileno())
+        if not one.pid:
+            # Forked, and ended before it could tell its number.
+            self._bury(one, -signal.SIGKILL)
 
     def _on_ready(self, one: Worker) -> None:
         self._reason = ""

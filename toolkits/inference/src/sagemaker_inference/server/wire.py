@@ -76,21 +76,35 @@ class Wire(asyncio.Transport):
     # Reading
 
     def _readable(self) -> None:
-        if self.words[self.state] == board.TAKEN:
+        words = self.words
+        before = words[self.state]
+        if before == board.TAKEN:
             self._lost(None)
             return
+        if before == board.IDLE:
+            # Noted first: were we killed between, nobody would answer what we have read.
+            words[self.state] = board.READ
         try:
             data = self._socket.recv(self.read_bytes)
         except (BlockingIOError, InterruptedError):
+            words[self.state] = before
             return
         except OSError as error:
             self._lost(error)
             return
-        self.words[self._received] += len(data) or 1
+        words[self._received] += len(data) or 1
         if not data:
             self._peer_ended()
         elif not self._closing:
             self.protocol.data_received(data)
+            if before == board.IDLE and words[self.state] == board.READ and not self.closed:
+                self._nothing_begun()
+
+    def _nothing_begun(self) -> None:
+        """Takes back that a request is being read, where an empty line was all that came."""
+        protocol = self.protocol
+        if not (self._closing or protocol.receiving() or protocol.answering()):
+            self.words[self.state] = board.IDLE
 
     def _peer_ended(self) -> None:
         """The peer sends no more. It may still wait for an answer that is on its way, but not for a stream."""
