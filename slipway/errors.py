@@ -135,6 +135,26 @@ class SizeError(SlipwayError):
     meaning = "an image is over its ceiling, or a ceiling was raised without a reason"
 
 
+class TrustError(SlipwayError):
+    exit_code = 20
+    meaning = "a signature, an attestation or an SBOM of an image is missing, or is not what it should be"
+
+
+class GateError(SlipwayError):
+    exit_code = 21
+    meaning = "an image has vulnerabilities that are not allowed, or an allowance whose date has passed"
+
+
+class ScanError(SlipwayError):
+    exit_code = 22
+    meaning = "a vulnerability scanner could not look, so nothing is known of the image"
+
+
+class NoDeviceError(SlipwayError):
+    exit_code = 23
+    meaning = "what was asked for needs a GPU, and there is none here: it was not run, and nothing was filed"
+
+
 class Interrupted(SlipwayError):
     exit_code = 130
     meaning = "stopped by Ctrl-C; what was begun is cleared away"

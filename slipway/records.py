@@ -59,6 +59,7 @@ class CheckResult:
     detail: str = ""
     fix: str = ""
     blocked_by: str = ""
+    numbers: Mapping[str, Any] = field(default_factory=dict)  # what was measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,26 @@ class Verdict:
     at: str
     seconds: float
     checks: tuple[CheckResult, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Smoke:
+    """What the smoke steps said of one image on one device, run inside it. Only `device` cuda counts for a release.
+
+    A step for which the image has nothing (no transformers, no compiler) is skipped, with its reason in `detail`.
+    """
+
+    config_digest: str
+    suite_hash: str
+    image: str
+    reference: str
+    device: str  # cpu | cuda
+    device_name: str  # NVIDIA H200, or the processor's model
+    driver: str  # version of the NVIDIA driver; empty on a CPU
+    passed: bool
+    at: str
+    seconds: float
+    steps: tuple[CheckResult, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +120,7 @@ class Push:
     yanked: str = ""  # why nobody should use it any more; empty: it was not taken back
 
 
-Record = TypeVar("Record", Build, Verdict, Push)
+Record = TypeVar("Record", Build, Verdict, Smoke, Push)
 
 
 @dataclass(frozen=True)
@@ -113,6 +134,10 @@ class Records:
 
     def add_verdict(self, verdict: Verdict) -> None:
         self._write("verdicts", f"{verdict.config_digest[7:]}-{verdict.suite_hash[:16]}", verdict)
+
+    def add_smoke(self, smoke: Smoke) -> None:
+        name = f"{smoke.config_digest[7:]}-{smoke.device}-{smoke.suite_hash[:16]}"
+        self._write("smokes", name, smoke)
 
     def add_push(self, push: Push) -> None:
         self._write("pushes", f"{push.tag}-{sha256_bytes(push.uri.encode())[:16]}", push)
@@ -142,7 +167,17 @@ class Records:
                 return verdict
         return None
 
-    def _write(self, kind: str, name: str, record: Build | Verdict | Push) -> None:
+    def smoke_of(self, config_digest: str, suite_hash: str, device: str = "cuda") -> Smoke | None:
+        """What the smoke steps of this suite (`slipway.verify.smoke_hash`) said of this image on this kind of device.
+
+        None: they were not run there. A run counts as proof only if it also `passed`.
+        """
+        for smoke in self._read("smokes", Smoke):
+            if (smoke.config_digest, smoke.suite_hash, smoke.device) == (config_digest, suite_hash, device):
+                return smoke
+        return None
+
+    def _write(self, kind: str, name: str, record: Build | Verdict | Smoke | Push) -> None:
         write_whole(self.state / kind / f"{name}.json", canonical_json({"form": FORM, **asdict(record)}))
 
     def _read(self, kind: str, model: type[Record]) -> Iterator[Record]:
@@ -162,8 +197,9 @@ def _parse(path: Path, model: type[Record]) -> Record:
                 data[name] = tuple(data[name])
         if "layer_sizes" in data:
             data["layer_sizes"] = tuple((str(stage), int(size)) for stage, size in data["layer_sizes"])
-        if "checks" in data:
-            data["checks"] = tuple(CheckResult(**check) for check in data["checks"])
+        for name in ("checks", "steps"):
+            if name in data:
+                data[name] = tuple(CheckResult(**check) for check in data[name])
         return model(**data)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SlipwayError(f"{path} is not a record: {error}", fix="move it away; it is never read half") from None

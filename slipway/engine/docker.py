@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway import process
-from slipway.errors import EngineError, NotFoundError
+from slipway.errors import EngineError, NoDeviceError, NotFoundError
 
 LABEL = "slipway.run"
 OWNER = "slipway.pid"
@@ -31,6 +31,10 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that mean: stop and clear away. Those that Python does not handle end the process as ever."""
 
 _NO_ENGINE = "start Docker (`./run` does so on Debian and Ubuntu), or point DOCKER_HOST at an engine that runs"
+
+_NO_GPU = ("could not select device driver", "nvidia-container-cli", "unresolvable CDI devices")
+"""What an engine says without NVIDIA's toolkit, and what that says without a driver."""
+_GPU_FIX = "run it on a host with an NVIDIA GPU, its driver and the NVIDIA Container Toolkit"
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class ContainerSpec:
     ulimits: tuple[Ulimit, ...] = ()
     ports: tuple[int, ...] = ()  # published on loopback; the engine chooses where
     memory_bytes: int = 0  # 0: no limit
+    gpus: bool = False  # all that the engine has, as `docker run --gpus all`; NoDeviceError at start where it has none
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,7 @@ class Run:
 
     def create(self, spec: ContainerSpec) -> Container:
         """Make a container, not started. Its log is kept by nobody but who attaches."""
-        from docker.types import LogConfig
+        from docker.types import DeviceRequest, LogConfig
 
         api = self._api
         host = api.create_host_config(
@@ -182,6 +187,7 @@ class Run:
             port_bindings=dict.fromkeys(spec.ports, ("127.0.0.1", None)),
             mem_limit=spec.memory_bytes or None,
             memswap_limit=spec.memory_bytes or None,  # as much as memory: no swap
+            device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if spec.gpus else None,
         )
         network = {spec.network: api.create_endpoint_config(aliases=list(spec.aliases))} if spec.aliases else None
         name = f"slipway-{self.id}-{spec.name}"
@@ -357,6 +363,8 @@ def _speaking(action: str, image: str = "") -> Iterator[None]:
         said = error.explanation or str(error)
         if "setting rlimit" in said:
             raise LimitsRefused(f"the engine could not {action}: {said}", fix="run it with CAP_SYS_RESOURCE") from None
+        if any(sign in said for sign in _NO_GPU):
+            raise NoDeviceError(f"the engine could not {action} with GPUs: {said.strip()}", fix=_GPU_FIX) from None
         if "bind source path does not exist" in said:
             fix = "a job's folders must be on the engine's machine: run Slipway there"
             raise EngineError(f"the engine does not see this machine's folders: {said}", fix=fix) from None

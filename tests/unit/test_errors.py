@@ -26,6 +26,7 @@ RELEASED = {
     "ServiceError": 17,
     "EndpointError": 18,
     "SizeError": 19,
+    "NoDeviceError": 23,
     "Interrupted": 130,
 }
 

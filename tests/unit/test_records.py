@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slipway.errors import NotFoundError, SlipwayError
-from slipway.records import FORM, Build, CheckResult, Push, Records, Verdict
+from slipway.records import FORM, Build, CheckResult, Push, Records, Smoke, Verdict
 
 DIGEST = "sha256:" + "a" * 64
 BUILD = Build(
@@ -43,6 +43,19 @@ VERDICT = Verdict(
     at="2026-01-03T00:00:00+00:00",
     seconds=2.0,
     checks=(CheckResult(id="x", status="passed", seconds=0.1),),
+)
+SMOKE = Smoke(
+    config_digest=DIGEST,
+    suite_hash="0123456789abcdef0123",
+    image=BUILD.image,
+    reference=BUILD.reference,
+    device="cuda",
+    device_name="NVIDIA X",
+    driver="580.1",
+    passed=True,
+    at="2026-01-03T00:00:00+00:00",
+    seconds=60.0,
+    steps=(CheckResult(id="x", status="passed", seconds=0.1, numbers={"error": 1e-6}),),
 )
 PUSH = Push(
     config_digest=DIGEST,
@@ -130,3 +143,15 @@ def test_a_record_of_a_newer_form_is_refused(records: Records) -> None:
     with pytest.raises(SlipwayError, match=rf"was written by a newer Slipway \(form {FORM + 1}\)") as caught:
         records.builds()
     assert caught.value.fix == "update Slipway"
+
+
+def test_smoke_counts_for_its_own_image_suite_and_device(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    on_cpu = dataclasses.replace(SMOKE, device="cpu", driver="", passed=False)
+    records.add_smoke(on_cpu)
+    assert records.smoke_of(DIGEST, SMOKE.suite_hash) is None
+    records.add_smoke(SMOKE)
+    assert records.smoke_of(DIGEST, SMOKE.suite_hash) == SMOKE
+    assert records.smoke_of(DIGEST, SMOKE.suite_hash, "cpu") == on_cpu
+    assert records.smoke_of("sha256:" + "b" * 64, SMOKE.suite_hash) is None
+    assert records.smoke_of(DIGEST, "another") is None
