@@ -1,21 +1,26 @@
-"""LitServe with the same user functions; the raw body through a spec of its own."""
+"""LitServe with the same user functions; the raw body through a dependency."""
 
 import os
 import sys
+from typing import Annotated
 
 import litserve as ls
-from fastapi import Request, Response
+from fastapi import Depends, Request, Response
 
 sys.path.insert(0, "/opt/ml/model/code")
 import inference
+
+
+async def raw(request: Request) -> bytes:
+    return await request.body()
 
 
 class Api(ls.LitAPI):
     def setup(self, device):
         self.model = inference.model_fn("/opt/ml/model")
 
-    async def decode_request(self, request: Request):
-        return inference.input_fn((await request.body()).decode(), "application/json")
+    def decode_request(self, request: Annotated[bytes, Depends(raw)]):
+        return inference.input_fn(request.decode(), "application/json")
 
     def predict(self, data):
         return inference.predict_fn(data, self.model)

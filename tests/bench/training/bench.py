@@ -88,7 +88,7 @@ def once(command: list[str], base: Path, env: dict[str, str], memory: Callable[[
         "first line, s": seen[b"first"] - started,
         "after last line, s": ended - seen[b"last"],
         "total, s": ended - started,
-        "parent, MB": kilobytes / 1024,
+        "parent, MB": kilobytes * 1024 / 1e6,
     }
 
 
