@@ -25,6 +25,7 @@ from slipway.engine import wheels
 from slipway.spec import naming
 from slipway.spec.model import Image
 
+LICENCES = ("licences.py.j2",)  # writes the overview of licences into an image
 SSH = ("sshd.j2", "ssh_config.j2")  # what lets the hosts of a job reach each other, beside openssh-server
 
 
@@ -89,6 +90,7 @@ def of_image(image: Image, base: Base, locks: Mapping[str, str]) -> list[Stage]:
             name=image.id,
             template=f"{image.scope}.Dockerfile.j2",
             values=values,
+            extras=LICENCES,
             toolkits=image.toolkits,
             image=image,
             os=image.os,

@@ -14,7 +14,7 @@ FOLDER = "/run/slipway-probe"
 
 @dataclass(frozen=True)
 class Inspection:
-    """What look.sh and look.py found. `programs`: path by name, empty where PATH has none; `facts`: see look.py."""
+    """What look.sh found. `programs`: path by name, empty where PATH has none; `facts`: see look.py and licences.py."""
 
     programs: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ def look(engine: Engine, image: str, probe: Path) -> Inspection:
             name, _, path = rest.partition("\t")
             programs[name] = path
         elif kind == "facts":
-            facts = json.loads(rest)
+            facts |= json.loads(rest)
         else:
             others.append(line)
     return Inspection(programs, facts, "\n".join(others))

@@ -1,4 +1,4 @@
-"""What an image must not hold: everybody who can pull it has it."""
+"""What an image must not hold, because everybody who can pull it has it; and the licences that must come along."""
 
 from __future__ import annotations
 
@@ -31,3 +31,13 @@ def test_files_secrets(engine: Engine, image: str, config: dict[str, Any], looke
 def test_files_leftovers(looked: Inspection) -> None:
     found = looked.facts["leftovers"]
     assert not found, f"{len(found)} files or folders that no job needs:\n" + "\n".join(found[:30])
+
+
+def test_files_licences(config: dict[str, Any], looked: Inspection) -> None:
+    found = looked.facts["licences"]
+    assert found["overview"], "there is no /license.txt"
+    wrong = [f"/license.txt does not name {name}" for name in found["unnamed"]]
+    wrong += [f"there is no {place}" for place in found["missing"]]
+    if not config["Labels"].get("org.opencontainers.image.licenses"):
+        wrong.append("there is no label org.opencontainers.image.licenses")
+    assert not wrong, "\n".join(wrong)

@@ -3,4 +3,7 @@
 for name in train serve java python python3 pip pip3 bash torchrun; do
     printf 'program\t%s\t%s\n' "$name" "$(command -v "$name")"
 done
-python=$(command -v python3 || command -v python) && exec "$python" -I /run/slipway-probe/look.py
+python=$(command -v python3 || command -v python) || exit
+for part in licences look; do
+    "$python" -I "/run/slipway-probe/$part.py"
+done
