@@ -1,4 +1,4 @@
-"""What is said of licences inside an image, and what is missing of it. Prints one line of JSON. Standard library only."""
+"""What is said of licences inside an image, and what is missing. Prints one line of JSON. Standard library only."""
 
 import importlib.metadata
 import json
@@ -39,10 +39,10 @@ def lost(distribution):
     found = []
     for path in distribution.files or ():
         place = os.path.normpath(str(distribution.locate_file(path)))
-        own = ".dist-info/" in str(path)
-        if path.suffix not in (".py", ".pyc", ".so") and TEXT.fullmatch(path.name) and not os.path.exists(place):
-            if own or os.path.isdir(os.path.dirname(place)):
-                found.append(place)
+        text = path.suffix not in (".py", ".pyc", ".so") and TEXT.fullmatch(path.name)
+        there = ".dist-info/" in str(path) or os.path.isdir(os.path.dirname(place))
+        if text and there and not os.path.exists(place):
+            found.append(place)
     return found
 
 
