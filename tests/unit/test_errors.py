@@ -26,6 +26,9 @@ RELEASED = {
     "ServiceError": 17,
     "EndpointError": 18,
     "SizeError": 19,
+    "TrustError": 20,
+    "GateError": 21,
+    "ScanError": 22,
     "NoDeviceError": 23,
     "Interrupted": 130,
 }
