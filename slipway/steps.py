@@ -28,6 +28,7 @@ ON_ONE_PYTHON = ("test_installs.py", "test_mpi.py", "test_torch_distributed.py")
 
 _INSTALL = ("install", "--quiet", "--disable-pip-version-check", "--require-hashes")
 _INTEGRATION = "mark.integration"
+_SLOW = "mark.slow"
 _SUPPORTED = re.compile(r"Programming Language :: Python :: (3\.\d+)")
 _PYTEST = re.compile(r"^=*\s*\d+ (passed|failed|error|skipped|xfailed|deselected).*")
 
@@ -67,7 +68,10 @@ def known(project: Path, state: Path) -> list[Step]:
     toolkits = sorted(path.parent.name for path in (project / "toolkits").glob("*/pyproject.toml"))
     sources = {name: project / "toolkits" / name / "src" for name in toolkits}
     tried = [name for name in toolkits if _tests(project, name)]
-    contained = [name for name in tried if any(_INTEGRATION in path.read_text() for path in _tests(project, name))]
+    contained, slow = (
+        [name for name in tried if any(mark in path.read_text() for path in _tests(project, name))]
+        for mark in (_INTEGRATION, _SLOW)
+    )
     return [
         Step(
             "lint",
@@ -86,7 +90,7 @@ def known(project: Path, state: Path) -> list[Step]:
         *(
             Step(
                 f"toolkit {name}",
-                (_pytest(f"tests/toolkits/{name}", "-m", "not integration"),),
+                (_pytest(f"tests/toolkits/{name}", "-m", "not integration and not slow"),),
                 environment=_python_path(name, sources),
             )
             for name in tried
@@ -99,7 +103,7 @@ def known(project: Path, state: Path) -> list[Step]:
         *(
             Step(
                 f"toolkit {name} in containers",
-                (_pytest(f"tests/toolkits/{name}", "-m", "integration"),),
+                (_pytest(f"tests/toolkits/{name}", "-m", "integration and not slow"),),
                 environment=_python_path(name, sources),
             )
             for name in contained
@@ -107,6 +111,15 @@ def known(project: Path, state: Path) -> list[Step]:
         # A verdict that is on file for the same image and checks is not made again.
         Step("contract", (_module("invoke", "verify", "--all", "--processor", "cpu"),)),
         Step("slow", (_pytest("tests/integration", "-m", "slow"),), slow=True),
+        *(
+            Step(
+                f"toolkit {name}, slow",
+                (_pytest(f"tests/toolkits/{name}", "-m", "slow"),),
+                slow=True,
+                environment=_python_path(name, sources),
+            )
+            for name in slow
+        ),
     ]
 
 
@@ -212,7 +225,7 @@ def _on_python(version: str, program: str, project: Path, state: Path, sources: 
         (
             (program, "-m", "venv", "--clear", str(folder)),
             (*python, "pip", *_INSTALL, "--requirement", "requirements/toolkits.lock"),
-            (*python, "pytest", "-q", *tests, *ignored, "-m", "not integration"),
+            (*python, "pytest", "-q", *tests, *ignored, "-m", "not integration and not slow"),
         ),
         environment={"PYTHONPATH": ":".join(map(str, sources.values()))},
     )

@@ -88,6 +88,18 @@ def test_each_toolkit_with_integration_tests_is_tested_in_containers(tmp_path: P
     assert found == ["toolkit training in containers"]
 
 
+def test_slow_tests_of_a_toolkit_are_a_slow_step_of_their_own(tmp_path: Path) -> None:
+    for name, text in {"training": "", "inference": "@pytest.mark.slow"}.items():
+        (tmp_path / "toolkits" / name).mkdir(parents=True)
+        (tmp_path / "toolkits" / name / "pyproject.toml").write_text("")
+        (tmp_path / "tests" / "toolkits" / name).mkdir(parents=True)
+        (tmp_path / "tests" / "toolkits" / name / "test_one.py").write_text(text)
+    found = {step.name: step for step in steps.known(tmp_path, tmp_path / ".slipway")}
+    assert "not integration and not slow" in found["toolkit inference"].commands[0]
+    assert [name for name in found if name.startswith("toolkit") and found[name].slow] == ["toolkit inference, slow"]
+    assert found["toolkit inference, slow"].commands[0][-2:] == ("-m", "slow")
+
+
 TOOLKIT = """
 classifiers = [
     "Programming Language :: Python :: 3.9",
