@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from slipway.errors import NotFoundError, UsageError, nearest
@@ -79,10 +79,12 @@ def find(
     python: str | None = None,
     region: str | None = None,
     registry: str | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> list[Push]:
     """The pushes that fit, best first: newest version, then highest -vN, then latest pushed.
 
-    What was yanked fits nothing. Raises NotFoundError.
+    What was yanked fits nothing. A version that is not on record stands for the nearest that is when there is someone
+    to `warn` of it. Raises NotFoundError.
     """
     left = list(pushes)
     asked = {
@@ -101,6 +103,10 @@ def find(
         if not value:
             continue
         fitting = [push for push in left if _fits(axis, value, str(getattr(push, axis)))]
+        if not fitting and axis == "version" and warn is not None:
+            instead = nearest_version(value, {push.version for push in left})
+            warn(f"no image was pushed with version {value}: {instead} is the nearest, and is taken")
+            fitting = [push for push in left if push.version == instead]
         if not fitting:
             known = {str(getattr(push, axis)) or "none" for push in left}
             push_it = "" if axis == "framework" else f" Else push it: `invoke push --framework {framework}`"
@@ -118,6 +124,12 @@ def find(
             fix=f"build and push it again, or name one by its digest all the same: {by_digest(newest)}",
         )
     return sorted(kept, key=age, reverse=True)
+
+
+def nearest_version(wanted: str, known: Collection[str]) -> str:
+    """Of known versions the newest that is not newer than another one; where all are, the oldest."""
+    older = [version for version in known if tags.version_key(version) <= tags.version_key(wanted)]
+    return max(older, key=tags.version_key) if older else min(known, key=tags.version_key)
 
 
 def _fits(axis: str, value: str, has: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,9 @@ def image_uri(
     The arguments are those of `sagemaker.image_uris.retrieve`: `version` is a full version or its beginning (`2.13`),
     `py_version` is `py311` or `3.11`, the instance type decides between the images for CPU and GPU unless `processor`
     says so, `image_scope` is training or inference. Beyond them: `registry` is a host, `at` a date as of which to look,
-    `state` the state folder, by default that of the project around the current folder. Raises NotFoundError, which
-    names what is on record, and UsageError for an argument that does not fit.
+    `state` the state folder, by default that of the project around the current folder. A version that is not on record
+    is a Python warning, and the nearest is taken. Raises NotFoundError, which names what is on record, and UsageError
+    for an argument that does not fit.
     """
     if state is None:
         from slipway import settings
@@ -58,6 +61,7 @@ def image_uri(
         processor=processor,
         base_framework_version=base_framework_version,
         registry=registry,
+        warn=lambda text: warnings.warn(text, stacklevel=5),
         **others,
     )
     return lookup.by_digest(found[0]) if digest else found[0].uri
@@ -75,9 +79,10 @@ def find(
     processor: str | None = None,
     base_framework_version: str | None = None,
     registry: str | None = None,
+    warn: Callable[[str], None] | None = None,
     **others: Any,
 ) -> list[Push]:
-    """The pushes that fit, best first; arguments as for `image_uri`."""
+    """The pushes that fit, best first; arguments as for `image_uri`, and `warn` as for `lookup.find`."""
     for name, value in others.items():
         if name not in _OTHERS.split():
             raise UsageError(
@@ -102,4 +107,5 @@ def find(
         python=py_version,
         region=region,
         registry=registry,
+        warn=warn,
     )

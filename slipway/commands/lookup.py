@@ -53,6 +53,7 @@ def image_uri(json: bool, options: Options) -> None:
             instance_type=options.instance_type,
             region=options.region,
             registry=options.host,
+            warn=console.warn,
         )
         chosen = found[0]
         elsewhere = [push.uri for push in found[1:] if push.tag == chosen.tag]

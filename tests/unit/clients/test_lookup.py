@@ -97,6 +97,26 @@ def test_what_is_not_on_record_is_answered_with_what_is(asked, what, fix):
     assert ("invoke push --framework pytorch" in caught.value.fix) == (asked["framework"] == "pytorch")
 
 
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [("2.14.1", "2.13.0"), ("2.10", "2.9.1"), ("2.13.7", "2.13.0"), ("1.9", "2.9.1"), ("2.13.0rc1", "2.9.1")],
+)
+def test_an_unknown_version_is_a_warning_where_someone_hears_it(asked, taken):
+    told = []
+    found = find([push(), push("2.9.1")], framework="pytorch", version=asked, warn=told.append)
+    assert {one.version for one in found} == {taken}
+    assert told == [f"no image was pushed with version {asked}: {taken} is the nearest, and is taken"]
+    assert find([push(), push("2.9.1")], framework="pytorch", version="2.13", warn=told.append)
+    assert len(told) == 1, "a known one is none"
+
+
+def test_the_sdk_s_call_warns_where_it_was_made(tmp_path: Path):
+    Records(tmp_path).add_push(push())
+    with pytest.warns(UserWarning, match=r"version 3\.0: 2\.13\.0 is the nearest") as heard:
+        assert "2.13.0" in image_uri("pytorch", version="3.0", state=tmp_path)
+    assert heard[0].filename == __file__
+
+
 def test_nothing_pushed_yet():
     with pytest.raises(NotFoundError, match="nothing was pushed") as caught:
         find([], framework="pytorch")
