@@ -32,7 +32,7 @@ def samples(text: str) -> dict[str, float]:
     for line in text.splitlines():
         if not line.startswith("# "):
             name, _, value = line.rpartition(" ")
-            assert re.fullmatch(r'[a-z_]+(\{[a-z]+="[^"]*"\})?', name), line
+            assert re.fullmatch(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})?', name), line
             found[name] = float(value)
     return found
 
@@ -69,6 +69,41 @@ def test_metrics_add_up_over_workers_and_their_deaths(start):
     assert found["slipway_queue_length"] == 0
     assert found['slipway_model_load_seconds{worker="0"}'] > 0
     assert found['slipway_worker_memory_bytes{worker="1"}'] > 1 << 20
+
+
+def test_what_user_functions_report_is_there_too(start):
+    code = """
+        import os
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept, context):
+            if data == "many":
+                for number in range(600):
+                    context.metrics.add_counter(f"n{number}", 1)
+            context.metrics.add_time("tokenise", 2.5)
+            context.metrics.add_counter('say "x"', float(data) if data != "many" else 0)
+            return str(os.getpid()), "text/plain"
+    """
+    server = start(code, SLIPWAY_METRICS_PATH="/metrics", SAGEMAKER_MODEL_SERVER_WORKERS="2").ready()
+    serving.wait_for(lambda: server.log.count("ready after") == 2, server)
+    assert b"slipway_reported" not in server.get("/metrics").body
+    workers = {server.post("2", Content_Type="text/csv").body for _ in range(2)}
+    os.kill(int(workers.pop()), signal.SIGKILL)
+    serving.wait_for(lambda: server.log.count("ready after") == 3, server)
+    # What cannot be added up is in the log alone.
+    assert server.post("nan", Content_Type="text/csv").status == 200
+    text = server.get("/metrics").body.decode()
+    assert '\nslipway_reported_sum{name="tokenise",unit="ms"} 7.5\n' in text
+    assert '\nslipway_reported_count{name="tokenise",unit="ms"} 3\n' in text
+    assert '\nslipway_reported_sum{name="say \\"x\\"",unit="count"} 4\n' in text
+    assert server.log.count("metric tokenise=2.5 ms") == 3
+    assert "=nan" in server.log
+    # Names without end take no memory without end, and those that were there go on.
+    assert server.post("many", Content_Type="text/csv").status == 200
+    found = samples(server.get("/metrics").body.decode().replace('\\"', "'"))
+    assert sum("slipway_reported_count" in name for name in found) == 500
+    assert found['slipway_reported_count{name="tokenise",unit="ms"}'] == 4
+    assert server.log.count("more than 500 metrics are reported") == 1
 
 
 def test_without_the_setting_there_are_no_metrics(start):

@@ -101,9 +101,7 @@ def test_two_hundred_thousand_requests_while_workers_are_killed(tmp_path):
         server.close()
 
 
-def run(
-    server: serving.Server, callers: list[Caller], selector: selectors.BaseSelector, chance: random.Random
-) -> int:
+def run(server: serving.Server, callers: list[Caller], selector: selectors.BaseSelector, chance: random.Random) -> int:
     """All requests; how many workers were killed."""
     dead: set[int] = set()
     left = REQUESTS

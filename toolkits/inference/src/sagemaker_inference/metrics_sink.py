@@ -1,4 +1,4 @@
-"""Metrics that user functions report through their context, and where they go."""
+"""Metrics that user functions report through their context: to the log, and to whoever else asked for them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,13 @@ _log = logging.getLogger(__name__)
 Sink = Callable[[str, float, str, str], None]
 
 
-def _to_the_log(name: str, value: float, unit: str, model: str) -> None:
-    _log.info("metric %s=%g %s model=%s", name, value, unit, model)
-
-
-_sink: Sink = _to_the_log
+_sink: Sink | None = None
 
 
 def set_sink(sink: Sink | None) -> None:
-    """Where metrics go from now on, in this process; None: to the log."""
+    """Where metrics of this process go from now on, besides the log."""
     global _sink
-    _sink = sink or _to_the_log
+    _sink = sink
 
 
 class Metrics:
@@ -35,7 +31,10 @@ class Metrics:
     def add_metric(
         self, name: str, value: float, unit: str = "unit", idx: object = None, dimensions: object = None
     ) -> None:
-        _sink(str(name), float(value), str(unit), self._model)
+        metric = str(name), float(value), str(unit), self._model
+        _log.info("metric %s=%g %s model=%s", *metric)
+        if _sink is not None:
+            _sink(*metric)
 
     def add_counter(self, name: str, value: float, idx: object = None, dimensions: object = None) -> None:
         self.add_metric(name, value, "count")

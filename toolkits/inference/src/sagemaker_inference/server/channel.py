@@ -27,6 +27,7 @@ FAILED = b"F"  # traceback
 CLOSED = b"X"  # slot
 CALL_DONE = b"I"
 DRAINED = b"E"
+METRIC = b"M"  # name, value and unit, in JSON
 PROCESS = b"P"  # process id, of a worker that was forked
 
 FAILURE_BYTES = 60000

@@ -13,7 +13,7 @@ import uvicorn
 import uvloop
 from uvicorn.server import ServerState
 
-from sagemaker_inference.server import board, channel, sockets
+from sagemaker_inference.server import board, channel, reported, sockets
 from sagemaker_inference.server.app import App
 from sagemaker_inference.server.protocol import KEEP_ALIVE_SECONDS, Connection
 from sagemaker_inference.server.wire import Wire
@@ -50,6 +50,8 @@ class Serving:
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
         self._config.load()
+        if settings.metrics_path:
+            reported.tell_on(link)
 
     def run(self) -> None:
         """Tells that the worker is ready, and answers until the supervisor is gone or has asked to drain."""

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from sagemaker_inference.server import board, channel, children, dispatch, exits, metrics, replies
+from sagemaker_inference.server import board, channel, children, dispatch, exits, metrics, replies, reported
 from sagemaker_inference.server.clients import Client, Clients
 from sagemaker_inference.server.pool import Plan, Pool, State, Worker
 
@@ -39,6 +39,7 @@ class Supervisor:
         self._listener = listener
         self._epoll = select.epoll()
         self._board = board.Board.create()
+        self._reported = reported.Reported()
         self._handlers: dict[int, Callable[[], None]] = {}
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._timer_ids = itertools.count()
@@ -73,7 +74,8 @@ class Supervisor:
             refused=self._dispatch.refused,
             memory={one.number: metrics.resident(one.pid) for one in pool.workers},
         )
-        return replies.response(200, metrics.render(self._board, pool.planned, gauges), metrics.CONTENT_TYPE)
+        page = metrics.render(self._board, pool.planned, gauges) + self._reported.render()
+        return replies.response(200, page, metrics.CONTENT_TYPE)
 
     def _not_ready(self) -> str:
         if self._draining:
@@ -236,6 +238,8 @@ class Supervisor:
                 one.pid = channel.number_of(message)
             elif kind == channel.FAILED:
                 one.failure = message[1:].decode("utf-8", "replace")
+            elif kind == channel.METRIC:
+                self._reported.add(message[1:])
             elif not kind:
                 self._on_end(one)
         self._dispatch.run()
