@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
-from slipway import cuda, lock
+from slipway import cuda, lock, toolkits
 from slipway.base import Base, Recipe
 from slipway.base import describe as describe_base
 from slipway.engine import wheels
@@ -83,15 +83,16 @@ class Plan:
 def plan(images: Iterable[Image], sources: Sources, bases: Mapping[str, Base]) -> Plan:
     """The graph for these images.
 
-    Raises SpecError that names every image whose base cannot carry it, LockError that names every image whose locks are
-    missing or out of date.
+    Raises SpecError that names every image whose base cannot carry it, or with a package that an upper layer replaces;
+    LockError that names every image whose locks are missing or out of date.
     """
     chosen = tuple(images)
     _refuse_unfit(chosen, bases)
     _refuse_unlocked(chosen, sources)
     _refuse_idle(chosen, sources)
     _refuse_other_builds(chosen, sources)
-    toolkits = {
+    _refuse_replaced(chosen, sources)
+    files = {
         name: {path: hashlib.sha256(content).hexdigest() for path, content in sorted(sources.toolkits[name].items())}
         for name in {name for image in chosen for name in image.toolkits}
     }
@@ -99,7 +100,7 @@ def plan(images: Iterable[Image], sources: Sources, bases: Mapping[str, Base]) -
     for image in chosen:
         for stage in stages_of(image, bases[image.os], sources.locks):
             if stage.name not in stages:
-                stages[stage.name] = _hashed(stage, stages, sources, toolkits)
+                stages[stage.name] = _hashed(stage, stages, sources, files)
     return Plan(tuple(stages.values()), bases)
 
 
@@ -160,10 +161,33 @@ def _refuse_other_builds(images: tuple[Image, ...], sources: Sources) -> None:
         raise SpecError("locks and processors do not fit each other", faults=faults)
 
 
+def _refuse_replaced(images: tuple[Image, ...], sources: Sources) -> None:
+    """No package twice in an image: the upper layer would hide the lower one's files, which are pulled all the same."""
+    own = {
+        name: toolkits.read(name, sources.toolkits[name].get("pyproject.toml")).distribution.replace("_", "-")
+        for name in {name for image in images for name in image.toolkits}
+    }
+    faults = {}
+    for image in images:
+        held: dict[str, str] = {}
+        parts = [(part.name, pin) for part in lock.parts(image) for pin in wheels.pins(sources.locks[part.name])]
+        for part, pin in parts:
+            if pin.name in held:
+                what = f"buildspec/locks/{part}.txt replaces {held[pin.name]} by {pin.version}"
+                faults[what] = Fault(what, "take it out of what adds it, and run `invoke lock`", *place(image))
+            held.setdefault(pin.name, f"{pin.name} {pin.version} of buildspec/locks/{part}.txt")
+        for name in image.toolkits:
+            if own[name] in held:
+                what = f"{image.id}: the toolkit {name} replaces {held[own[name]]}"
+                faults[what] = Fault(what, f"take {own[name]} out of its packages, or the toolkit", *place(image))
+    if faults:
+        raise SpecError("a layer replaces what a lower one holds", faults=list(faults.values()))
+
+
 def _hashed(
-    stage: Stage, below: Mapping[str, Stage], sources: Sources, toolkits: Mapping[str, Mapping[str, str]]
+    stage: Stage, below: Mapping[str, Stage], sources: Sources, files: Mapping[str, Mapping[str, str]]
 ) -> Stage:
-    """The stage with its hash. `toolkits`: of each toolkit the hashes of its files."""
+    """The stage with its hash. `files`: of each toolkit the hashes of its files."""
     data = {
         "template": sources.templates[stage.template],
         "macros": sources.templates.get("install.j2", ""),
@@ -172,7 +196,7 @@ def _hashed(
         "platform": stage.platform,
         "parents": {name: below[parent].hash for name, parent in sorted(stage.parents.items())},
         "lock": stage.pins,
-        "toolkits": {name: toolkits[name] for name in stage.toolkits},
+        "toolkits": {name: files[name] for name in stage.toolkits},
     }
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
     return replace(stage, hash=digest)

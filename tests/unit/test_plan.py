@@ -16,7 +16,7 @@ from slipway.errors import LockError, SpecError
 from slipway.plan import Plan
 from slipway.spec import load
 
-from .conftest import ROOT, SPEC, lock_all
+from .conftest import ROOT, SPEC, lock_all, pin
 
 NEWEST = "small-training-1.2.0-cpu-py311"
 OLDER = "small-training-1.1.0-cpu-py311"
@@ -189,6 +189,25 @@ def test_missing_and_stale_locks_are_one_error_that_names_all(project: Path, wri
     assert f"{OLDER}: buildspec/locks/small-1.1.0-cpu-py311/common.txt does not exist" in told
     assert "buildspec/small.yml:7: " in told and "buildspec/small.yml:18: " in told
     assert caught.value.fix == "run `invoke lock --framework small`"
+
+
+def test_a_package_that_an_upper_layer_replaces_is_an_error(project: Path) -> None:
+    """What locking never writes, a hand may: the same package above itself, or a toolkit under another's name."""
+    path = project / "buildspec/locks" / STACK / "training.txt"
+    good = path.read_text()
+    path.write_text(good + pin("numpy==0.9"))
+    with pytest.raises(SpecError) as caught:
+        planned(project)
+    (fault,) = caught.value.faults
+    assert fault.what == (
+        f"buildspec/locks/{STACK}/training.txt replaces numpy 1.0 of buildspec/locks/{STACK}/common.txt by 0.9"
+    )
+    assert (fault.file, fault.line) == ("buildspec/small.yml", 7)
+    path.write_text(good + pin("small_toolkit==7"))
+    with pytest.raises(SpecError) as caught:
+        planned(project)
+    (fault,) = caught.value.faults
+    assert fault.what.startswith(f"{NEWEST}: the toolkit training replaces small-toolkit 7 of buildspec/locks/{STACK}/")
 
 
 def test_the_description_is_for_machines(project: Path) -> None:
