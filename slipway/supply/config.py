@@ -40,12 +40,16 @@ class Allow:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """The vulnerability gate. `fail_on`: lowest severity that fails. `source`: of OSV data, a file or a server."""
+    """The vulnerability gate. `fail_on`: lowest severity that fails. `source`: of OSV data, a file or a server.
+
+    What cannot be mended yet fails with `unfixed` only. A severity that nobody has told counts as the highest.
+    """
 
     scanner: str
     fail_on: str = "critical"
     allow: tuple[Allow, ...] = ()
     source: str = ""
+    unfixed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,7 +110,7 @@ def attested(subject: str, kind: str, signing: Signing, access: Access) -> dict[
         if statement.get("predicateType") == KINDS[kind] and digests == {image.digest.removeprefix("sha256:")}:
             found: dict[str, Any] = statement["predicate"]
             return found
-    raise TrustError(f"{image} has no {kind} attestation that speaks of it")
+    raise TrustError(f"no {kind} attestation by this key speaks of this image")
 
 
 def cosign() -> str:
@@ -167,7 +167,8 @@ def _cosign(
             fix=COSIGN_FIX,
         )
     if done.code != 0:
-        raise _complaint(command, image, done.stderr or done.stdout)
+        kind = words[words.index("--type") + 1] if "--type" in words else ""
+        raise _complaint(command, kind, image, done.stderr or done.stdout)
     return done.stdout
 
 
@@ -216,10 +217,10 @@ def _statement(line: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _complaint(command: str, image: Subject, said: str) -> SlipwayError:
+def _complaint(command: str, kind: str, image: Subject, said: str) -> SlipwayError:
     """What cosign's error means. What is not recognised counts against the image."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("WARNING")]
-    reason = lines[-1].removeprefix("Error: ").removeprefix("main.go:74: ")[:500] if lines else "it does not say why"
+    reason = lines[-1].rpartition("error during command execution: ")[2][:500] if lines else "it does not say why"
     text = said.lower()
     doing = {"sign": "sign", "attest": "attest"}.get(command, "check")
     if any(word in text for word in ("unauthorized", "denied", "401")):
@@ -230,4 +231,5 @@ def _complaint(command: str, image: Subject, said: str) -> SlipwayError:
         return RegistryError(f"there is no {image}: {reason}", fix="check the digest and the repository")
     if command in ("sign", "attest"):
         return ProgramError(f"cosign could not {doing} {image}: {reason}", fix="check the key and its password")
-    return TrustError(f"{image}: {reason}")
+    what = "signature" if command == "verify" else f"{kind} attestation"
+    return TrustError(f"no {what} by this key: {reason}")
