@@ -9,10 +9,11 @@ Source of the rules: the API reference of SageMaker Runtime; the event stream's 
 from __future__ import annotations
 
 import binascii
+import contextlib
 import json
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -37,6 +38,8 @@ _FROM_CLIENT = (
     "x-amzn-sagemaker-target-container-hostname",
     "x-amzn-sagemaker-target-variant",
 )
+_STREAMED_ACCEPT = "x-amzn-sagemaker-accept"
+"""What clients of response streaming call their Accept."""
 _FROM_CONTAINER = (
     "content-type",
     "x-amzn-sagemaker-custom-attributes",
@@ -79,28 +82,65 @@ class Endpoint:
         Raises InputError for what the service itself refuses (a ValidationError there), ModelError for the container's
         failures.
         """
-        if len(body) > self.limits.body:
-            raise InputError(f"the body has {len(body):,} bytes; this endpoint takes {self.limits.body:,}")
+        self._check_size(body)
         if bool(target) != (self.models is not None):
             what = "a multi-model endpoint needs TargetModel" if self.models else "TargetModel without a multi-model"
             raise InputError(what)
-        sent = _forwarded(headers)
-        answer = Answer(0, {}, body)
-        for at, container in enumerate(self.containers):
-            if at:  # the answer of one container is what the next is asked, its type too
-                sent = {**sent, "content-type": answer.content_type}
-            request = Request("POST", "/invocations", answer.body, sent, self.limits.seconds)
-            try:
-                answer = self.models.invoke(target, request) if self.models else container.call(request)
-            except SlipwayError as error:
-                raise ModelError(0, error.message, str(container.log)) from None
-            if not 200 <= answer.status < 300:
-                text = answer.body.decode("utf-8", "replace")
-                raise ModelError(answer.status, text, str(container.log))
+        last = self.containers[-1]
+        answer = self._whole(last, self._for_the_last(body, headers), target)
         if len(answer.body) > self.limits.body:
-            raise ModelError(answer.status, f"the answer has {len(answer.body):,} bytes", str(self.containers[-1].log))
+            raise ModelError(answer.status, f"the answer has {len(answer.body):,} bytes", str(last.log))
         kept = {name: value for name, value in answer.headers.items() if name in _FROM_CONTAINER}
         return replace(answer, headers=kept)
+
+    @contextlib.contextmanager
+    def stream(self, body: bytes, headers: Mapping[str, str]) -> Iterator[tuple[Answer, Iterator[bytes]]]:
+        """The same, with the last container's answer as it comes: its head, and its parts, which raise BrokenStream."""
+        self._check_size(body)
+        if self.models is not None:
+            raise InputError(
+                "response streaming does not reach a multi-model endpoint: the call has no TargetModel",
+                fix="use invoke_endpoint",
+            )
+        last = self.containers[-1]
+        request = self._for_the_last(body, headers)
+        with contextlib.ExitStack() as stack:
+            try:
+                head, parts = stack.enter_context(last.stream(request))
+                if not _is_success(head):
+                    raise ModelError(head.status, b"".join(parts).decode("utf-8", "replace"), str(last.log))
+            except SlipwayError as error:
+                raise ModelError(0, error.message, str(last.log)) from None
+            except BrokenStream as error:
+                raise ModelError(head.status, str(error), str(last.log)) from None
+            yield head, parts
+
+    def _check_size(self, body: bytes) -> None:
+        if len(body) > self.limits.body:
+            raise InputError(f"the body has {len(body):,} bytes; this endpoint takes {self.limits.body:,}")
+
+    def _for_the_last(self, body: bytes, headers: Mapping[str, str]) -> Request:
+        """What the last container is asked, when those before it have answered."""
+        request = Request("POST", "/invocations", body, _forwarded(headers), self.limits.seconds)
+        for container in self.containers[:-1]:
+            answer = self._whole(container, request)
+            # The answer of one container is what the next is asked, its type too.
+            sent = {**(request.headers or {}), "content-type": answer.content_type}
+            request = replace(request, body=answer.body, headers=sent)
+        return request
+
+    def _whole(self, container: Serving, request: Request, target: str = "") -> Answer:
+        try:
+            answer = self.models.invoke(target, request) if self.models else container.call(request)
+        except SlipwayError as error:
+            raise ModelError(0, error.message, str(container.log)) from None
+        if not _is_success(answer):
+            raise ModelError(answer.status, answer.body.decode("utf-8", "replace"), str(container.log))
+        return answer
+
+
+def _is_success(answer: Answer) -> bool:
+    return 200 <= answer.status < 300
 
 
 class RuntimeServer(ThreadingHTTPServer):
@@ -152,18 +192,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, kept, answer.body)
 
     def _stream(self, body: bytes) -> None:
-        endpoint = self.server.endpoint
-        container = endpoint.containers[-1]
-        sent = _forwarded(self._headers())
-        request = Request("POST", "/invocations", body, sent, endpoint.limits.seconds)
-        with container.stream(request) as (head, parts):
-            if not 200 <= head.status < 300:
-                text = b"".join(parts).decode("utf-8", "replace")
-                raise ModelError(head.status, text, str(container.log))
+        with self.server.endpoint.stream(body, self._headers()) as (head, parts):
             self.send_response(200)
             self.send_header("Content-Type", "application/vnd.amazon.eventstream")
             self.send_header("X-Amzn-SageMaker-Content-Type", head.content_type)
             self.send_header("x-amzn-Invoked-Production-Variant", "AllTraffic")
+            if attributes := head.headers.get("x-amzn-sagemaker-custom-attributes"):
+                self.send_header("X-Amzn-SageMaker-Custom-Attributes", attributes)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             try:
@@ -228,7 +263,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _forwarded(headers: Mapping[str, str]) -> dict[str, str]:
     """The client's headers that the platform hands on."""
-    return {name: value for name, value in headers.items() if name in _FROM_CLIENT}
+    found = {name: value for name, value in headers.items() if name in _FROM_CLIENT}
+    if _STREAMED_ACCEPT in headers:
+        found["accept"] = headers[_STREAMED_ACCEPT]
+    return found
 
 
 def _told(error: ModelError) -> dict[str, Any]:

@@ -88,6 +88,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def stream(self, data):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
+        if self.headers.get("X-Amzn-SageMaker-Custom-Attributes"):
+            self.send_header("X-Amzn-SageMaker-Custom-Attributes", "told back")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for part in (b"one ", b"two ", b"three"):

@@ -105,11 +105,14 @@ def test_an_endpoint_as_boto3_sees_it(engine: Engine, image: str, model: Path, t
             runtime.invoke_endpoint(EndpointName="other", Body=b"x")
         with pytest.raises(ClientError, match="26,214,401 bytes"):
             runtime.invoke_endpoint(EndpointName="e", Body=b"x" * (25 * 2**20 + 1))
-        parts = runtime.invoke_endpoint_with_response_stream(EndpointName="e", Body=b"stream")["Body"]
-        assert b"".join(part["PayloadPart"]["Bytes"] for part in parts) == b"one two three"
+        streamed = runtime.invoke_endpoint_with_response_stream(EndpointName="e", Body=b"stream", CustomAttributes="a")
+        assert b"".join(part["PayloadPart"]["Bytes"] for part in streamed["Body"]) == b"one two three"
+        assert streamed["CustomAttributes"] == "told back"
         broken = runtime.invoke_endpoint_with_response_stream(EndpointName="e", Body=b"break")["Body"]
         with pytest.raises(EventStreamError, match="ModelStreamError"):
             list(broken)
+        with pytest.raises(ClientError, match="26,214,401 bytes"):
+            runtime.invoke_endpoint_with_response_stream(EndpointName="e", Body=b"x" * (25 * 2**20 + 1))
         assert serving.stop().code == 0
     assert (out / "logs" / "model.log").read_text().endswith("drained\n")
     assert not set(engine.runs()) - before
@@ -151,6 +154,15 @@ def test_a_pipeline_hands_the_answer_on(engine: Engine, image: str, tmp_path: Pa
             serving.wait_until_healthy()
         answer = Endpoint("p", tuple(chain)).invoke(b"abc", {"content-type": "text/csv", "accept": "text/x"})
         assert (answer.body, answer.content_type) == (b"ABC", "text/x")
+        with client(Endpoint("p", tuple(chain))) as runtime:
+            ask = runtime.invoke_endpoint_with_response_stream
+            found = ask(EndpointName="p", Body=b"abc", Accept="text/x")
+            assert b"".join(part["PayloadPart"]["Bytes"] for part in found["Body"]) == b"ABC"
+            assert found["ContentType"] == "text/x"
+            with pytest.raises(ClientError, match="own reason"):
+                ask(EndpointName="p", Body=b"fail")
+        # All three reached the first, and what failed there went no further.
+        assert [serving.log.read_text().count("POST /invocations") for serving in chain] == [3, 2]
 
 
 def test_many_models_take_turns(engine: Engine, image: str, model: Path, tmp_path: Path) -> None:
@@ -187,6 +199,8 @@ def test_many_models_take_turns(engine: Engine, image: str, model: Path, tmp_pat
                 ask("../weights")
             with pytest.raises(ClientError, match="needs TargetModel"):
                 runtime.invoke_endpoint(EndpointName="m", Body=b"x")
+            with pytest.raises(ClientError, match="has no TargetModel"):
+                runtime.invoke_endpoint_with_response_stream(EndpointName="m", Body=b"x")
 
 
 def test_a_transform_job(engine: Engine, image: str, tmp_path: Path) -> None:
