@@ -248,7 +248,7 @@ def base(
 
 
 @task(
-    iterable=["env"],
+    iterable=["env", "ulimit"],
     help={
         "image": "an image's ID, or any reference of the engine",
         "source": "folder of the training code",
@@ -260,6 +260,14 @@ def base(
         "output": "folder of model.tar.gz, output.tar.gz and logs/; default: .slipway/jobs/JOB",
         "time_limit": "seconds until the job is stopped",
         "hosts": "number of containers, on a network of their own",
+        "instance_groups": "NAME=TYPE:COUNT,… of a heterogeneous cluster, in place of --hosts",
+        "checkpoints": "folder or s3://… that checkpoints are restored from and kept in",
+        "spot_interrupt": "seconds after which the job is interrupted as on a spot instance, and starts again",
+        "warm_pool": "name of a pool whose cache folder outlives the job",
+        "gpus": "all, or how many; refused where the engine has none",
+        "shm_size": "of /dev/shm, such as 512m or 8g; default: 2g",
+        "ulimit": "NAME=SOFT:HARD, -1 for no limit; may be given again",
+        "plot": "file of the metrics' curves: .svg, or .png and .pdf where matplotlib is installed",
         "json": "print one JSON document",
     },
 )
@@ -267,6 +275,7 @@ def run(
     c: Context,
     image: str,
     env: list[str],
+    ulimit: list[str],
     source: str = "",
     entry: str = "",
     inputs: str = "",
@@ -275,6 +284,13 @@ def run(
     output: str = "",
     time_limit: str = "86400",
     hosts: str = "1",
+    instance_groups: str = "",
+    checkpoints: str = "",
+    spot_interrupt: str = "",
+    warm_pool: str = "",
+    gpus: str = "",
+    shm_size: str = "",
+    plot: str = "",
     json: bool = False,
 ) -> None:
     """Run a training job on this machine as SageMaker would."""
@@ -293,6 +309,14 @@ def run(
             output=output,
             time_limit=time_limit,
             hosts=hosts,
+            instance_groups=instance_groups,
+            checkpoints=checkpoints,
+            spot_interrupt=spot_interrupt,
+            warm_pool=warm_pool,
+            gpus=gpus,
+            shm_size=shm_size,
+            ulimit=tuple(ulimit),
+            plot=plot,
         ),
     )
 

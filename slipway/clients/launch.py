@@ -17,6 +17,7 @@ from slipway.clients.images import Facts
 from slipway.clients.source import Source
 from slipway.emulator.channels import Channel
 from slipway.emulator.job import TrainingJob
+from slipway.emulator.layout import CHECKPOINTS
 from slipway.emulator.metrics import MetricDefinition
 from slipway.errors import InputError
 from slipway.files import naming_full_disk
@@ -174,7 +175,8 @@ def on_this_machine(prepared: Prepared, name: str, reference: str, output: Path)
         time_limit=float(asked["StoppingCondition"]["MaxRuntimeInSeconds"]),
         entrypoint=tuple(algorithm.get("ContainerEntrypoint", ())),
         arguments=tuple(algorithm.get("ContainerArguments", ())),
-        checkpoints=output / "checkpoints" if checkpoints else None,
+        checkpoints=str(output / "checkpoints") if checkpoints else "",
+        checkpoint_path=(checkpoints or {}).get("LocalPath") or CHECKPOINTS,
     )
     return job, notes
 

@@ -121,7 +121,7 @@ def _here(prepared: Prepared, name: str, options: Options, settings: Settings, c
     for note in notes:
         console.warn(note)
     if options.dry_run:
-        described = {**dataclasses.asdict(job), "source": str(job.source), "checkpoints": str(job.checkpoints or "")}
+        described = {**dataclasses.asdict(job), "source": str(job.source)}
         console.say(json_module.dumps(described, indent=2, ensure_ascii=False, default=str))
         console.result(described)
         return

@@ -11,12 +11,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
+from slipway.commands import plot, resources
 from slipway.commands.guard import command
 from slipway.console import Console
 from slipway.emulator import channels, hyperparameters, metrics
+from slipway.emulator.cluster import InstanceGroup
 from slipway.emulator.job import JobInterrupted, LogLine, TrainingJob, TrainingResult, new_name
+from slipway.emulator.metrics import MetricValue
 from slipway.emulator.training import run_training
-from slipway.engine.docker import Engine
+from slipway.engine.docker import Engine, Ulimit
 from slipway.errors import Fault, InputError, JobError, NotFoundError, nearest
 from slipway.records import Records
 from slipway.settings import Settings
@@ -38,12 +41,21 @@ class Options:
     output: str = ""
     time_limit: str = "86400"
     hosts: str = "1"
+    instance_groups: str = ""
+    checkpoints: str = ""
+    spot_interrupt: str = ""
+    warm_pool: str = ""
+    gpus: str = ""
+    shm_size: str = ""
+    ulimit: tuple[str, ...] = ()
+    plot: str = ""
 
 
 def run(json: bool, options: Options) -> None:
     with command(json) as (settings, console), ending_as_ctrl_c():
-        engine = Engine.connect(settings.environment)
+        curves = plot.Curves(Path(options.plot)) if options.plot else None
         job = _job(options, settings, console)
+        engine = Engine.connect(settings.environment)
         job = dataclasses.replace(job, image=reference_of(options.image, Records(settings.state), engine))
         output = Path(options.output) if options.output else settings.state / "jobs" / job.name
         try:
@@ -52,12 +64,15 @@ def run(json: bool, options: Options) -> None:
                 engine,
                 output,
                 on_line=printer(console, job.hosts),
+                on_metric=_teller(console, curves),
                 s3_endpoint=settings.aws_endpoint("s3"),
             )
         except JobInterrupted as stopped:
             show(stopped.result, console)
+            _draw(curves, console)
             raise
         show(result, console)
+        _draw(curves, console)
         if result.status != "Completed":
             raise job_error(result)
 
@@ -83,6 +98,13 @@ def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
     environment: dict[str, str] = attempt(lambda: environment_of(options.env, settings.environment), {})
     hosts = attempt(lambda: whole("hosts", options.hosts), 0)
     time_limit = attempt(lambda: whole("time-limit", options.time_limit), 0)
+    spot_interrupt = attempt(lambda: whole("spot-interrupt", options.spot_interrupt or "0"), 0)
+    groups: tuple[InstanceGroup, ...] = attempt(lambda: resources.instance_groups(options.instance_groups), ())
+    shm_bytes = attempt(lambda: resources.size(options.shm_size or "2g"), 0)
+    ulimits: tuple[Ulimit, ...] = attempt(lambda: resources.ulimits(options.ulimit), ())
+    pool = attempt(lambda: resources.pool(options.warm_pool), "")
+    if groups and options.hosts != Options.hosts:
+        faults.append(Fault("--hosts beside --instance-groups", "the groups say how many there are"))
     if faults:
         raise InputError("the job's inputs have faults", faults=faults)
     for warning in (*inputs.warnings, *defined.warnings):
@@ -96,9 +118,17 @@ def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
         environment=environment,
         source=Path(options.source) if options.source else None,
         entry=options.entry,
-        hosts=hosts,
+        hosts=sum(group.count for group in groups) or hosts,
+        instance_type="local_gpu" if options.gpus else "local",
+        instance_groups=groups,
         region=region_of(settings),
         time_limit=time_limit,
+        checkpoints=options.checkpoints,
+        spot_interrupt=spot_interrupt,
+        warm_pool=settings.state / "warm-pools" / pool if pool else None,
+        gpus=options.gpus,
+        shm_bytes=shm_bytes,
+        ulimits=ulimits,
     )
 
 
@@ -149,6 +179,22 @@ def printer(console: Console, hosts: int) -> Callable[[LogLine], None]:
     return lambda line: console.note(f"[{line.host}] {line.text}")
 
 
+def _teller(console: Console, curves: plot.Curves | None) -> Callable[[MetricValue], None]:
+    """Values are shown as they come, and kept where they are to be drawn."""
+
+    def tell(value: MetricValue) -> None:
+        console.note(f"metric {value.name} = {value.value:g}")
+        if curves is not None:
+            curves.add(value.name, value.value)
+
+    return tell
+
+
+def _draw(curves: plot.Curves | None, console: Console) -> None:
+    if curves is not None:
+        console.say(f"plot: {curves.draw() or 'none, as no metric had a value'}")
+
+
 def show(result: TrainingResult, console: Console) -> None:
     for problem in result.problems:
         console.warn(str(problem))
@@ -159,7 +205,9 @@ def show(result: TrainingResult, console: Console) -> None:
         for each in result.metrics
     ]
     if rows:
-        console.table(("metric", "last", "min", "max", "count"), rows)
+        console.table(("metric", "last", "min", "max", "steps"), rows)
+    if any(transition.status == "Interrupted" for transition in result.transitions):
+        console.say("status: " + ", ".join(f"{each.status} {each.seconds:.1f} s" for each in result.transitions))
     console.say(f"{result.name}: {result.status} after {result.seconds:.1f} s")
     for what, path in (
         ("model", result.model),

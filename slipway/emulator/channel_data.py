@@ -121,6 +121,8 @@ class ChannelStore:
         if channel.distribution != "ShardedByS3Key" or hosts == 1:
             return brought
         shard = self.folder / ".shards" / str(host) / channel.name
+        if shard.exists():
+            return shard
         shard.mkdir(parents=True)
         for name in self._names(channel, host, hosts):
             same_file(brought / name, shard / name)

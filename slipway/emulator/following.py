@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import signal
 import threading
@@ -17,6 +18,12 @@ from slipway.emulator.job import LogLine, TrainingJob
 from slipway.emulator.layout import HostFolders
 from slipway.emulator.meter import Meter
 from slipway.engine.docker import INTERRUPTS, Container, Exit, uninterrupted
+from slipway.files import naming_full_disk
+
+SPOT = "spot interruption"
+
+_SILENCE = 5.0
+"""Seconds between the end of a container's output and its own, from which on a user hears of it."""
 
 
 @dataclass
@@ -29,6 +36,16 @@ class Host:
     output: Iterator[tuple[str, bytes]]
     log: Path
     exit: Exit | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """Who hears of a job's log: what reads its metrics, and whom the caller named."""
+
+    meter: Meter
+    on_line: Callable[[LogLine], None] | None = None
+    stop_when: Callable[[LogLine], bool] | None = None
 
 
 class _Event(NamedTuple):
@@ -45,14 +62,15 @@ class _Event(NamedTuple):
 class Follower:
     """Follows the hosts of a job to their end, and stops them when something says so.
 
-    `stopped_by` then says what did: empty, `time limit`, `caller`, `Ctrl-C`, or `failure` of another host.
+    `stopped_by` then says what did: empty, `time limit`, `caller`, `Ctrl-C`, `spot interruption`, or `failure` of
+    another host. `time_limit` and `interrupt_after` are seconds from `follow` on.
     """
 
     job: TrainingJob
     hosts: list[Host]
-    meter: Meter
-    on_line: Callable[[LogLine], None] | None
-    stop_when: Callable[[LogLine], bool] | None
+    hear: Hearing
+    time_limit: float
+    interrupt_after: float = math.inf
     stopped_by: str = ""
     first_failed: str = ""
     _deadline: float = 0.0
@@ -62,11 +80,12 @@ class Follower:
     _over: threading.Event = field(default_factory=threading.Event)
 
     def follow(self) -> None:
-        self._deadline = time.monotonic() + self.job.time_limit
+        self._deadline = time.monotonic() + min(self.time_limit, self.interrupt_after)
         try:
-            with contextlib.ExitStack() as stack:
+            with naming_full_disk(self.hosts[0].log), contextlib.ExitStack() as stack:
                 stack.enter_context(self._hearing_signals())
-                logs = {host.name: stack.enter_context(host.log.open("wb")) for host in self.hosts}
+                # To those of the instances before: the service has a stream of its own for each.
+                logs = {host.name: stack.enter_context(host.log.open("ab")) for host in self.hosts}
                 for host in self.hosts:
                     threading.Thread(target=self._read, args=(host,), daemon=True).start()
                 while any(host.exit is None for host in self.hosts):
@@ -100,11 +119,14 @@ class Follower:
         with contextlib.suppress(queue.Empty):
             while self._events.get_nowait().host is not None:
                 pass
-            self.stopped_by = self.stopped_by or "Ctrl-C"
+            if self.stopped_by in ("", SPOT):
+                self.stopped_by = "Ctrl-C"
 
     def _interrupted(self) -> None:
         """The first Ctrl-C stops the job as SageMaker would, the second one does not wait for it."""
-        if self.stopped_by:
+        if self.stopped_by == SPOT:  # it has its SIGTERM, and will not start again
+            self.stopped_by = "Ctrl-C"
+        elif self.stopped_by:
             self._signal("SIGKILL")
         self._stop("Ctrl-C")
 
@@ -132,14 +154,15 @@ class Follower:
 
     def _look_at(self, host: Host, event: _Event) -> None:
         text = event.block.decode("utf-8", "replace")
-        self.meter.feed(text)
-        if self.on_line is None and self.stop_when is None:
+        self.hear.meter.feed(text)
+        on_line, stop_when = self.hear.on_line, self.hear.stop_when
+        if on_line is None and stop_when is None:
             return
         for content in text.removesuffix("\n").split("\n"):
             line = LogLine(host.name, event.stream, content)
-            if self.on_line is not None:
-                self.on_line(line)
-            if self.stop_when is not None and not self.stopped_by and self.stop_when(line):
+            if on_line is not None:
+                on_line(line)
+            if stop_when is not None and not self.stopped_by and stop_when(line):
                 self._stop("caller")
 
     def _out_of_time(self) -> None:
@@ -147,7 +170,7 @@ class Follower:
             self._signal("SIGKILL")
             self._deadline = time.monotonic() + self.job.stop_grace
         else:
-            self._stop("time limit")
+            self._stop(SPOT if self.interrupt_after < self.time_limit else "time limit")
 
     def _stop(self, reason: str) -> None:
         """SIGTERM to the first process of every host; SIGKILL follows when the grace has passed."""
@@ -166,7 +189,11 @@ class Follower:
         try:
             for stream, block in host.output:
                 self._put(_Event(host, stream, block))
-            self._put(_Event(host, exit=host.container.wait()))
+            silent = time.monotonic()
+            ended = host.container.wait()
+            if time.monotonic() - silent > _SILENCE:
+                host.problem = "its output ended before it did: it closed it, or the engine was cut off meanwhile"
+            self._put(_Event(host, exit=ended))
         except BaseException as error:
             self._put(_Event(host, error=error))
 

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from slipway.emulator import channels, metrics, patterns
+from slipway.emulator import channels, cluster, metrics, patterns
 from slipway.emulator.channels import Channel
+from slipway.emulator.cluster import InstanceGroup, Placed
+from slipway.emulator.history import Transition
+from slipway.emulator.layout import CHECKPOINTS
 from slipway.emulator.metrics import MetricDefinition, MetricProblem, MetricSummary
-from slipway.engine.docker import Mount
+from slipway.engine.docker import Mount, Ulimit
 from slipway.errors import Fault, InputError, Interrupted
 
 
@@ -25,6 +28,10 @@ class TrainingJob:
     `image` is any reference of the engine. With `source` and `entry` the image's toolkit runs that script, told so as
     SDK v2 local mode does. `raw_hyperparameters` sends strings as boto3 and SDK v3 do, else as SDK v2 does.
     `entrypoint` and `arguments` are ContainerEntrypoint and ContainerArguments; without them the image gets `train`.
+    `instance_groups` make a heterogeneous cluster, and say what `hosts` and `instance_type` say else. `checkpoints` is
+    a folder or `s3://…` that they are restored from and kept in; `warm_pool` a folder that outlives the job. At
+    `spot_interrupt` seconds the job is interrupted as a spot instance is, and starts again; 0: never. `gpus`: `all`,
+    or how many. `ulimits` go before those that hosted jobs have.
     """
 
     image: str
@@ -38,22 +45,35 @@ class TrainingJob:
     entry: str = ""
     hosts: int = 1
     instance_type: str = "local"
+    instance_groups: tuple[InstanceGroup, ...] = ()
     region: str = "us-east-1"
     time_limit: float = 86400.0
     stop_grace: float = 120.0
     entrypoint: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
-    checkpoints: Path | None = None
+    checkpoints: str = ""
+    checkpoint_path: str = CHECKPOINTS
+    warm_pool: Path | None = None
+    spot_interrupt: float = 0.0
     mounts: tuple[Mount, ...] = ()
     user: str = ""
     read_only: bool = False
+    gpus: str = ""
     shm_bytes: int = 2 << 30
+    ulimits: tuple[Ulimit, ...] = ()
 
     def command(self) -> tuple[str, ...]:
         return self.arguments if self.entrypoint or self.arguments else ("train",)
 
+    def placed(self) -> list[Placed]:
+        """The groups with their hosts; one group where none is asked for."""
+        return cluster.place(
+            self.instance_groups or [InstanceGroup(cluster.HOMOGENEOUS, self.instance_type, self.hosts)]
+        )
+
     def host_names(self) -> list[str]:
-        return [f"algo-{number}" for number in range(1, self.hosts + 1)]
+        """All hosts, sorted as the service sorts them."""
+        return sorted(host for placed in self.placed() for host in placed.hosts)
 
 
 class LogLine(NamedTuple):
@@ -80,6 +100,7 @@ class TrainingResult:
 
     `status`: Completed, Failed or Stopped. `stopped_by`: empty, `time limit`, `caller` or `Ctrl-C`. `exit_code` is that
     of the first host that ended with another than 0. `model` and `output` are None where the job left nothing.
+    `transitions` are the secondary statuses, the last one final.
     """
 
     name: str
@@ -94,6 +115,7 @@ class TrainingResult:
     model: Path | None
     output: Path | None
     notes: tuple[str, ...]
+    transitions: tuple[Transition, ...] = ()
 
 
 class JobInterrupted(Interrupted):
@@ -124,6 +146,10 @@ def _faults(job: TrainingJob) -> Iterator[Fault]:
         yield Fault(f"{job.hosts} hosts", "give 1 or more")
     if job.time_limit <= 0:
         yield Fault(f"a time limit of {job.time_limit:g} s", "give 1 or more")
+    if job.instance_groups and job.hosts != sum(group.count for group in job.instance_groups):
+        yield Fault(f"{job.hosts} hosts, but the instance groups have others", "leave the number of hosts out")
+    yield from cluster.faults(job.instance_groups)
+    yield from _pool_faults(job)
     yield from _source_faults(job)
     yield from _hyperparameter_faults(job)
     yield from _environment_faults(job)
@@ -132,6 +158,22 @@ def _faults(job: TrainingJob) -> Iterator[Fault]:
     for words, what in ((job.entrypoint, "entry point"), (job.arguments, "arguments")):
         if len(words) > 100 or any(len(word) > 256 for word in words):
             yield Fault(f"the container's {what}", "100 words of 256 characters at most")
+
+
+def _pool_faults(job: TrainingJob) -> Iterator[Fault]:
+    """What goes together, and what a job's spot instances, warm pool and checkpoints may be."""
+    if job.spot_interrupt < 0:
+        yield Fault(f"a spot interruption after {job.spot_interrupt:g} s", "give more than 0")
+    if job.warm_pool is not None and job.spot_interrupt:
+        yield Fault("a warm pool of spot instances", "leave the warm pool or the interruption out")
+    if job.warm_pool is not None and job.instance_groups:
+        yield Fault("a warm pool for a heterogeneous cluster", "leave the warm pool or the instance groups out")
+    if job.gpus and job.gpus != "all" and not (job.gpus.isdecimal() and int(job.gpus) > 0):
+        yield Fault(f"{job.gpus!r} GPUs", "give a number from 1 on, or all")
+    if job.checkpoints.startswith("s3://") and not re.fullmatch(r"s3://[^/]+(/.*)?", job.checkpoints):
+        yield Fault(f"the checkpoints' location {job.checkpoints!r} names no bucket", "write s3://BUCKET/PREFIX")
+    if not job.checkpoint_path.startswith("/"):
+        yield Fault(f"the checkpoints' path {job.checkpoint_path!r} is not absolute", "begin it with /")
 
 
 def _channel_faults(job: TrainingJob) -> Iterator[Fault]:

@@ -26,7 +26,6 @@ from slipway.files import naming_full_disk, write_whole
 ML = "/opt/ml"
 CODE = f"{ML}/code"
 CHECKPOINTS = f"{ML}/checkpoints"
-GROUP = "homogeneousCluster"
 FAILURE_CHARACTERS = 1024
 
 
@@ -57,6 +56,10 @@ class HostFolders:
         return self.root / "code"
 
     @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    @property
     def failure(self) -> Path:
         return self.root / "output" / "failure"
 
@@ -82,20 +85,6 @@ def encode_hyperparameters(values: Mapping[str, Any], *, raw: bool) -> dict[str,
     return {
         key: value if raw and isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for key, value in values.items()
-    }
-
-
-def resource_config(current: str, hosts: Sequence[str], instance_type: str) -> dict[str, Any]:
-    """resourceconfig.json of one host. SageMaker sorts hosts as text: algo-1, algo-10, algo-2."""
-    names = sorted(hosts)
-    group = {"instance_group_name": GROUP, "instance_type": instance_type, "hosts": names}
-    return {
-        "current_host": current,
-        "current_instance_type": instance_type,
-        "current_group_name": GROUP,
-        "hosts": names,
-        "instance_groups": [group],
-        "network_interface_name": "eth0",
     }
 
 
@@ -142,7 +131,7 @@ def copy_source(source: Path, target: Path, *, leave_out: Path) -> None:
 
 def open_to_all(folder: Path) -> None:
     """Let every user read a folder that Slipway filled: an image may run as any."""
-    for path in (folder, *_tree(folder)):
+    for path in (folder, *tree(folder)):
         path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o444))
 
 
@@ -175,7 +164,7 @@ def pack(folders: Sequence[Path], target: Path) -> list[str]:
             # The job may have put it there, and it may lead to any folder of this machine.
             notes.append(f"{folder.name} was replaced by a link; nothing of it is in {target.name}")
             continue
-        for path in sorted(_tree(folder)):
+        for path in sorted(tree(folder)):
             name = path.relative_to(folder).as_posix()
             if _is_folder(merged.get(name)) and not _is_folder(path):
                 merged = {other: kept for other, kept in merged.items() if not other.startswith(f"{name}/")}
@@ -203,7 +192,7 @@ def _is_folder(path: Path | None) -> bool:
     return path is not None and path.is_dir() and not path.is_symlink()
 
 
-def _tree(folder: Path) -> list[Path]:
+def tree(folder: Path) -> list[Path]:
     """Everything below a folder. Links to folders are not entered: they may lead out of it."""
     found = []
     for place, folders, files in os.walk(folder):

@@ -1,29 +1,32 @@
-"""Objects of S3 brought to this machine the way a File-mode channel gets them."""
+"""Objects of S3 brought to this machine the way a File-mode channel gets them, and files brought there."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 from slipway.errors import AuthError, Fault, InputError, SlipwayError
 from slipway.files import naming_full_disk
 
+Take = Callable[[str, IO[bytes]], None]
+"""Stores content under a name."""
+
 _NOT_ACCEPTED = ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403")
 
 
-def download(location: str, target: Path, endpoint: str | None) -> None:
+def download(location: str, target: Path, endpoint: str | None, *, may_be_empty: bool = False) -> None:
     """Bring every object whose key begins with the prefix of `location` into the new folder `target`.
 
     The part of the key below the prefix is kept as sub-folders. `endpoint` None: AWS's own. Raises InputError when
     there is nothing at the location or it cannot be kept in a folder, AuthError when the credentials do not suffice.
     """
     bucket, _, prefix = location.removeprefix("s3://").partition("/")
-    with _reading(location, endpoint) as client:
+    with _client(location, endpoint, "read") as client:
         objects = _objects(client, bucket, prefix)
-        names = _names(location, prefix, objects)
+        names = {} if may_be_empty and not objects else _names(location, prefix, objects)
         target.mkdir(parents=True)
         for key, name in names.items():
             _fetch(client, bucket, key, target / name)
@@ -32,8 +35,17 @@ def download(location: str, target: Path, endpoint: str | None) -> None:
 def download_object(location: str, target: Path, endpoint: str | None) -> None:
     """Bring one object here, as the file `target`. Raises as `download` does."""
     bucket, _, key = location.removeprefix("s3://").partition("/")
-    with _reading(location, endpoint) as client:
+    with _client(location, endpoint, "read") as client:
         _fetch(client, bucket, key, target)
+
+
+@contextlib.contextmanager
+def uploading(location: str, endpoint: str | None) -> Iterator[Take]:
+    """A way to store files below the prefix of `location`. Raises as `download` does."""
+    bucket, _, prefix = location.removeprefix("s3://").partition("/")
+    folder = prefix.rstrip("/") + "/" if prefix else ""
+    with _client(location, endpoint, "written") as client:
+        yield lambda name, content: client.upload_fileobj(content, bucket, folder + name)
 
 
 def _fetch(client: Any, bucket: str, key: str, path: Path) -> None:
@@ -43,21 +55,22 @@ def _fetch(client: Any, bucket: str, key: str, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _reading(location: str, endpoint: str | None) -> Iterator[Any]:
-    """A client of S3, what goes wrong with it told of the location."""
+def _client(location: str, endpoint: str | None, done: str) -> Iterator[Any]:
+    """A client of S3, what goes wrong with it told of the location. `done`: what is done there (read, written)."""
     import boto3
+    from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
     try:
         yield boto3.client("s3", endpoint_url=endpoint)
     except ClientError as error:
-        raise _refused(location, error.response["Error"]) from None
+        raise _refused(location, error.response["Error"], done) from None
     except NoCredentialsError:
         fix = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        raise AuthError(f"there are no AWS credentials to read {location} with", fix=fix) from None
-    except BotoCoreError as error:
+        raise AuthError(f"{location} cannot be {done}: there are no AWS credentials", fix=fix) from None
+    except (BotoCoreError, Boto3Error) as error:
         fix = "check the network, and AWS_ENDPOINT_URL_S3 if it is set"
-        raise InputError(f"{location} cannot be read: {error}", fix=fix) from None
+        raise InputError(f"{location} cannot be {done}: {error}", fix=fix) from None
 
 
 def _objects(client: Any, bucket: str, prefix: str) -> list[str]:
@@ -85,10 +98,10 @@ def _names(location: str, prefix: str, keys: list[str]) -> dict[str, str]:
     return names
 
 
-def _refused(location: str, error: Any) -> SlipwayError:
+def _refused(location: str, error: Any, done: str) -> SlipwayError:
     code, message = error.get("Code", ""), error.get("Message", "")
     if code in _NOT_ACCEPTED:
-        return AuthError(f"AWS did not allow {location} to be read: {code} {message}", fix="check the credentials")
+        return AuthError(f"AWS did not allow {location} to be {done}: {code} {message}", fix="check the credentials")
     if code == "NoSuchBucket":
         return InputError(f"there is no bucket for {location}", fix="check its name and region")
-    return InputError(f"{location} cannot be read: {code} {message}", fix="check the location")
+    return InputError(f"{location} cannot be {done}: {code} {message}", fix="check the location")

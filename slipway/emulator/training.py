@@ -7,35 +7,28 @@ CreateTrainingJob and StopTrainingJob.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from slipway.emulator import layout
+from slipway.emulator import warm_pool
 from slipway.emulator.channel_data import ChannelStore
-from slipway.emulator.following import Follower, Host
-from slipway.emulator.job import HostResult, JobInterrupted, LogLine, TrainingJob, TrainingResult, check, new_name
+from slipway.emulator.checkpoints import Checkpoints
+from slipway.emulator.following import SPOT, Follower, Hearing
+from slipway.emulator.history import History
+from slipway.emulator.hosts import Cluster, need_gpus, prepare
+from slipway.emulator.job import JobInterrupted, LogLine, TrainingJob, TrainingResult, check, new_name
 from slipway.emulator.layout import HostFolders
 from slipway.emulator.meter import Meter
 from slipway.emulator.metrics import MetricValue
-from slipway.engine.docker import Container, ContainerSpec, Engine, LimitsRefused, Mount, Run, Ulimit, uninterrupted
-from slipway.errors import EngineError, InputError
+from slipway.emulator.outcome import gather
+from slipway.engine.docker import ContainerSpec, Engine, Mount, uninterrupted
+from slipway.errors import EngineError, InputError, SlipwayError
 from slipway.files import naming_full_disk
-
-_ACCOUNT = "000000000000"
-
-# What hosted jobs have (nproc and memlock without limit).
-_ULIMITS = (
-    Ulimit("nofile", 65536, 65536),
-    Ulimit("memlock", -1, -1),
-    Ulimit("nproc", -1, -1),
-    Ulimit("stack", 65536 << 10, 65536 << 10),
-)
 
 
 def run_training(
@@ -61,22 +54,84 @@ def run_training(
     check(job)
     job = replace(job, name=job.name or new_name())
     engine.image(job.image)
-    with _work_folder(output, engine, job.image) as work:
+    need_gpus(engine, job)
+    with _work_folder(output, engine, job.image) as work, warm_pool.held(job.warm_pool):
+        history, notes = History(), list[str]()
+        hear = Hearing(Meter(job.metrics, on_metric), on_line, stop_when)
         store = ChannelStore(work / "channels", s3_endpoint)
+        checkpoints = Checkpoints(job.checkpoints, s3_endpoint) if job.checkpoints else None
+        history.enter("Starting")
+        history.enter("Downloading")
         store.bring(job.channels)
-        folders = {name: _prepare(job, name, work / name, output) for name in job.host_names()}
-        meter = Meter(job.metrics, on_metric)
-        notes: list[str] = []
-        started = time.monotonic()
-        with _feeding(job, store, folders, notes), engine.run() as run:
-            hosts = _start_hosts(job, run, folders, store, output, notes)
-            follower = Follower(job, hosts, meter, on_line, stop_when)
-            follower.follow()
-        _take_over(work, engine, job.image)
-        result = _gather(job, follower, output, time.monotonic() - started, notes)
+        tried = _Attempt(job, engine, output, store, checkpoints, history, notes)
+        follower = tried.run(work / "1", hear, job.spot_interrupt)
+        refusal = tried.keep(follower)
+        if follower.stopped_by == SPOT:
+            # Another instance takes over, which knows of the first one's work by the checkpoints alone.
+            shutil.rmtree(work / "1")
+            history.enter("Starting")
+            history.enter("Downloading")
+            if checkpoints is None:
+                notes.append("the job was interrupted and began anew: without checkpoints nothing of it was left")
+            follower = tried.run(work / "2", hear, 0.0)
+            refusal = tried.keep(follower)
+        elif job.spot_interrupt:
+            notes.append(f"the job ended before it could be interrupted at {job.spot_interrupt:g} s")
+        result = gather(job, follower, output, history, refusal, notes)
     if result.stopped_by == "Ctrl-C":
         raise JobInterrupted(result)
     return result
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A job on one set of instances; a second set takes over after a spot interruption."""
+
+    job: TrainingJob
+    engine: Engine
+    output: Path
+    store: ChannelStore
+    checkpoints: Checkpoints | None
+    history: History
+    notes: list[str]
+
+    def run(self, work: Path, hear: Hearing, interrupt_after: float) -> Follower:
+        """Run it to its end, whatever that is."""
+        job, notes = self.job, self.notes
+        folders = {name: prepare(job, name, work / name, self.output, self.checkpoints) for name in job.host_names()}
+        logs = self.output / "logs"
+        if not self.history.has("Training"):
+            shutil.rmtree(logs, ignore_errors=True)
+            logs.mkdir()
+        left = job.time_limit - self.history.seconds_since("Training")
+        kept_up = self.checkpoints.kept_up([own.checkpoints for own in folders.values()]) if self.checkpoints else None
+        with _feeding(job, self.store, folders, notes), self.engine.run() as run, kept_up or contextlib.nullcontext():
+            hosts = Cluster(job, folders, self.store, logs).start(run, notes)
+            self.history.enter("Training")
+            follower = Follower(job, hosts, hear, left, interrupt_after or math.inf)
+            follower.follow()
+        _take_over(work, self.engine, job.image)
+        if job.warm_pool is not None:
+            _take_over(job.warm_pool, self.engine, job.image)
+        if follower.stopped_by == SPOT:
+            self.history.enter("Interrupted", f"{SPOT} after {interrupt_after:g} s")
+        elif follower.stopped_by:
+            self.history.enter("Stopping", follower.stopped_by)
+        return follower
+
+    def keep(self, follower: Follower) -> str:
+        """Keep the checkpoints that are left; why they cannot be, and then they lie in the output; else empty."""
+        if self.checkpoints is None:
+            return ""
+        folders = [host.folders.checkpoints for host in follower.hosts]
+        try:
+            self.checkpoints.keep(folders)
+        except (SlipwayError, OSError) as error:
+            for host, folder in zip(follower.hosts, folders, strict=True):
+                shutil.copytree(folder, self.output / "checkpoints" / host.name, symlinks=True, dirs_exist_ok=True)
+            self.notes.append(f"the checkpoints lie in {self.output / 'checkpoints'} instead of {self.job.checkpoints}")
+            return str(error)
+        return ""
 
 
 @contextlib.contextmanager
@@ -99,33 +154,6 @@ def _work_folder(output: Path, engine: Engine, image: str) -> Iterator[Path]:
                 output.rmdir()
 
 
-def _prepare(job: TrainingJob, host: str, root: Path, output: Path) -> HostFolders:
-    """Write the tree that one host sees under /opt/ml."""
-    folders = HostFolders(root)
-    folders.make()
-    hyperparameters = dict(job.hyperparameters)
-    if job.source is not None:
-        layout.copy_source(job.source, folders.code, leave_out=output)
-        # What SDK v2 local mode adds; the last three may be chosen otherwise.
-        hyperparameters |= {"sagemaker_program": job.entry, "sagemaker_submit_directory": layout.CODE}
-        hyperparameters.setdefault("sagemaker_container_log_level", 20)
-        hyperparameters.setdefault("sagemaker_job_name", job.name)
-        hyperparameters.setdefault("sagemaker_region", job.region)
-    documents: dict[str, Any] = {
-        "hyperparameters": layout.encode_hyperparameters(hyperparameters, raw=job.raw_hyperparameters),
-        "resourceconfig": layout.resource_config(host, job.host_names(), job.instance_type),
-        "inputdataconfig": layout.input_data_config(job.channels),
-        "metric-definition-regex": {metric.name: metric.regex for metric in job.metrics},
-    }
-    if job.checkpoints is not None:
-        documents["checkpointconfig"] = {
-            "LocalPath": f"{layout.CHECKPOINTS}/",
-            "S3Uri": job.checkpoints.resolve().as_uri(),
-        }
-    layout.write_configs(folders.config, documents)
-    return folders
-
-
 @contextlib.contextmanager
 def _feeding(
     job: TrainingJob, store: ChannelStore, folders: Mapping[str, HostFolders], notes: list[str]
@@ -144,101 +172,6 @@ def _feeding(
         for pipe in pipes:
             pipe.stop()
         notes += [pipe.problem for pipe in pipes if pipe.problem]
-
-
-def _start_hosts(
-    job: TrainingJob,
-    run: Run,
-    folders: Mapping[str, HostFolders],
-    store: ChannelStore,
-    output: Path,
-    notes: list[str],
-) -> list[Host]:
-    shared = [*job.mounts]
-    if job.checkpoints is not None:
-        job.checkpoints.mkdir(parents=True, exist_ok=True)
-        shared.append(Mount(job.checkpoints.resolve(), layout.CHECKPOINTS))
-    logs = output / "logs"
-    shutil.rmtree(logs, ignore_errors=True)
-    logs.mkdir()
-    network = run.network()
-    hosts = []
-    for number, (name, own) in enumerate(folders.items()):
-        data = store.mounts(job.channels, number, job.hosts)
-        spec = ContainerSpec(
-            image=job.image,
-            name=name,
-            entrypoint=job.entrypoint,
-            command=job.command(),
-            environment=_environment(job),
-            mounts=(*own.mounts(), *data, *shared),
-            network=network,
-            aliases=(name,),
-            hostname=name,
-            user=job.user,
-            read_only=job.read_only,
-            tmpfs=("/tmp",) if job.read_only else (),
-            shm_bytes=job.shm_bytes,
-            ulimits=_ULIMITS,
-        )
-        hosts.append(Host(name, own, *_start(run, spec, notes), logs / f"{name}.log"))
-    return hosts
-
-
-def _start(run: Run, spec: ContainerSpec, notes: list[str]) -> tuple[Container, Iterator[tuple[str, bytes]]]:
-    """Start a container, its output already followed."""
-    container = run.create(spec)
-    output = container.attach()
-    try:
-        container.start()
-    except LimitsRefused:
-        container.remove()
-        notes.append(f"{spec.name} has the engine's own limits (nofile, memlock, …): the engine may not raise them")
-        return _start(run, replace(spec, ulimits=()), notes)
-    return container, output
-
-
-def _environment(job: TrainingJob) -> dict[str, str]:
-    partition = (
-        "aws-cn" if job.region.startswith("cn-") else "aws-us-gov" if job.region.startswith("us-gov-") else "aws"
-    )
-    return {
-        "AWS_REGION": job.region,
-        **job.environment,
-        "TRAINING_JOB_NAME": job.name,
-        "TRAINING_JOB_ARN": f"arn:{partition}:sagemaker:{job.region}:{_ACCOUNT}:training-job/{job.name}",
-    }
-
-
-def _gather(job: TrainingJob, follower: Follower, output: Path, seconds: float, notes: list[str]) -> TrainingResult:
-    """Say how the job ended, and pack what it left."""
-    hosts = [
-        HostResult(host.name, host.exit.code, host.exit.out_of_memory, host.log) for host in follower.hosts if host.exit
-    ]
-    failed = next((host for host in hosts if host.name == follower.first_failed), None)
-    stopped = follower.stopped_by not in ("", "failure")
-    failure = ""
-    if failed is not None and not stopped:
-        texts = [layout.failure_text(host.folders.failure) for host in follower.hosts if host.name == failed.name]
-        failure = "AlgorithmError: " + (texts[0] or f"Exit Code: {failed.exit_code}")
-    model, artefacts = output / "model.tar.gz", output / "output.tar.gz"
-    notes += layout.pack([host.folders.model for host in follower.hosts], model)
-    notes += layout.pack([host.folders.output_data for host in follower.hosts], artefacts)
-    notes += [f"{host.name} ran out of memory" for host in hosts if host.out_of_memory]
-    return TrainingResult(
-        name=job.name,
-        status="Stopped" if stopped else "Failed" if failed is not None else "Completed",
-        exit_code=failed.exit_code if failed is not None else 0,
-        failure_reason=failure,
-        stopped_by=follower.stopped_by if stopped else "",
-        seconds=seconds,
-        hosts=tuple(hosts),
-        metrics=follower.meter.summaries(),
-        problems=follower.meter.problems(),
-        model=model if model.exists() else None,
-        output=artefacts if artefacts.exists() else None,
-        notes=tuple(notes),
-    )
 
 
 def _take_over(folder: Path, engine: Engine, image: str) -> None:

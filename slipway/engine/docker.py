@@ -13,6 +13,7 @@ import os
 import secrets
 import signal
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,9 @@ LONGEST_LINE = 1 << 20
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that mean: stop and clear away. Those that Python does not handle end the process as ever."""
+
+_COMES_BACK = 20
+"""Times, a second apart, that an engine which went away is asked to remove what a run made."""
 
 _NO_ENGINE = "start Docker (`./run` does so on Debian and Ubuntu), or point DOCKER_HOST at an engine that runs"
 
@@ -79,7 +83,8 @@ class ContainerSpec:
     ulimits: tuple[Ulimit, ...] = ()
     ports: tuple[int, ...] = ()  # published on loopback; the engine chooses where
     memory_bytes: int = 0  # 0: no limit
-    gpus: bool = False  # all that the engine has, as `docker run --gpus all`; NoDeviceError at start where it has none
+    # True: all that the engine has, as `docker run --gpus all`; else how many. NoDeviceError at start where they lack.
+    gpus: bool | int = False
 
 
 @dataclass(frozen=True)
@@ -173,7 +178,7 @@ class Run:
 
     def create(self, spec: ContainerSpec) -> Container:
         """Make a container, not started. Its log is kept by nobody but who attaches."""
-        from docker.types import DeviceRequest, LogConfig
+        from docker.types import LogConfig
 
         api = self._api
         host = api.create_host_config(
@@ -187,7 +192,7 @@ class Run:
             port_bindings=dict.fromkeys(spec.ports, ("127.0.0.1", None)),
             mem_limit=spec.memory_bytes or None,
             memswap_limit=spec.memory_bytes or None,  # as much as memory: no swap
-            device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if spec.gpus else None,
+            device_requests=[_gpus(spec.gpus)] if spec.gpus else None,
         )
         network = {spec.network: api.create_endpoint_config(aliases=list(spec.aliases))} if spec.aliases else None
         name = f"slipway-{self.id}-{spec.name}"
@@ -241,10 +246,16 @@ class Engine:
         run = Run(secrets.token_hex(6), self._api)
         try:
             yield run
-        except BaseException:
-            # An engine that went away is reported by what met it first.
-            with contextlib.suppress(EngineError):
-                self.remove_run(run.id)
+        except BaseException as error:
+            # An engine that went away is reported by what met it first. One that was started anew comes back soon.
+            attempts = _COMES_BACK if isinstance(error, EngineError) else 1
+            for attempt in range(attempts):
+                try:
+                    self.remove_run(run.id)
+                    break
+                except EngineError:
+                    if attempt + 1 < attempts:
+                        time.sleep(1)
             raise
         self.remove_run(run.id)
 
@@ -339,6 +350,12 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
         if held:
             handled[signal.Signals(held[0])](held[0], None)
+
+
+def _gpus(asked: bool | int) -> Any:
+    from docker.types import DeviceRequest
+
+    return DeviceRequest(count=-1 if asked is True else asked, capabilities=[["gpu"]])
 
 
 def _mount(mount: Mount) -> Any:

@@ -332,7 +332,7 @@ def test_checkpoints_come_and_go(bench: Bench, script: Script, tmp_path: Path) -
         "folder = json.load(open('/opt/ml/input/config/checkpointconfig.json'))['LocalPath']\n"
         "print(open(folder + 'old').read()); open(folder + 'new', 'w').write('saved')\n"
     )
-    bench.run(source, checkpoints=checkpoints)
+    bench.run(source, checkpoints=str(checkpoints))
     assert bench.printed() == ["restored"]
     assert (checkpoints / "new").read_text() == "saved"
 

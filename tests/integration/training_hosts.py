@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from slipway import process
-from slipway.emulator import layout
+from slipway.emulator import cluster, layout
+from slipway.emulator.cluster import InstanceGroup
 from slipway.emulator.job import LogLine, TrainingJob, TrainingResult
 from slipway.emulator.layout import HostFolders
 from slipway.emulator.training import run_training
@@ -174,7 +175,9 @@ def _start(
     shutil.copytree(source, folders.code)
     documents = {
         "hyperparameters": layout.encode_hyperparameters(hyperparameters, raw=False),
-        "resourceconfig": layout.resource_config(name, names, "local"),
+        "resourceconfig": cluster.resource_config(
+            name, cluster.place([InstanceGroup(cluster.HOMOGENEOUS, "local", len(names))])
+        ),
         "inputdataconfig": {},
     }
     layout.write_configs(folders.config, documents)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from slipway.emulator.following import Follower, Host
+from slipway.emulator.following import Follower, Hearing, Host
 from slipway.emulator.job import TrainingJob
 from slipway.emulator.meter import Meter
 from slipway.engine.docker import Container, Exit
@@ -34,6 +34,6 @@ class PressingAtTheEnd(Follower):
 def test_a_ctrl_c_while_the_last_host_ends_is_not_lost(tmp_path: Path, kind: type[Follower], stopped_by: str) -> None:
     job = TrainingJob(image="any")
     host = Host("algo-1", cast(Any, None), cast(Container, Ended()), iter(()), tmp_path / "algo-1.log")
-    follower = kind(job, [host], Meter((), None), None, None)
+    follower = kind(job, [host], Hearing(Meter((), None)), 60.0)
     follower.follow()
     assert follower.stopped_by == stopped_by

@@ -37,23 +37,6 @@ def test_hyperparameters_as_boto3_sends_them() -> None:
     }
 
 
-def test_resource_config_sorts_hosts_as_text() -> None:
-    assert layout.resource_config("algo-2", ["algo-1", "algo-2", "algo-10"], "ml.g5.xlarge") == {
-        "current_host": "algo-2",
-        "current_instance_type": "ml.g5.xlarge",
-        "current_group_name": "homogeneousCluster",
-        "hosts": ["algo-1", "algo-10", "algo-2"],
-        "instance_groups": [
-            {
-                "instance_group_name": "homogeneousCluster",
-                "instance_type": "ml.g5.xlarge",
-                "hosts": ["algo-1", "algo-10", "algo-2"],
-            }
-        ],
-        "network_interface_name": "eth0",
-    }
-
-
 def test_input_data_config() -> None:
     assert layout.input_data_config([]) == {}
     test = Channel("test", "x", content_type="text/csv", input_mode="Pipe", distribution="ShardedByS3Key")
