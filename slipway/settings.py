@@ -49,6 +49,7 @@ KNOWN: tuple[Setting, ...] = (
     Setting("wheel-index", "", "takes the place of the framework's own wheel index of buildspec/"),
     Setting("package-index", "", "where pip's settings name no index; empty: as in buildspec/defaults/addresses.yml"),
     Setting("state", ".slipway", "folder of records, caches and logs, relative to the project's root"),
+    Setting("ledger", "releases", "where releases are written down: a folder in the project, or s3://BUCKET/PREFIX"),
     Setting("min-free-mb", "6000", "free MB that a build wants on the engine's disk before it begins"),
 )
 

@@ -1,7 +1,7 @@
 """A client of any OCI registry: tags, manifests and blobs, with every digest checked.
 
 Follows the OCI distribution specification 1.1 and, for bearer tokens, Docker's registry token authentication. The
-engine uploads layers; this client reads back what arrived and names it.
+engine uploads layers; this client reads back what arrived and names it. `blobs` takes images on to other registries.
 """
 
 from __future__ import annotations
@@ -11,21 +11,31 @@ import time
 from collections.abc import Callable, Mapping
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from slipway.errors import RegistryError
+from slipway.errors import RegistryError, SlipwayError
+from slipway.files import sha256_bytes
 from slipway.registry.model import IMAGE_TYPES, INDEX_TYPES, Credentials, Manifest, is_loopback
-from slipway.registry.transport import ATTEMPTS, Answer, Transport, refusal
+from slipway.registry.transport import ATTEMPTS, BODY_LIMIT, Answer, Transport, refusal
 
 _CHALLENGE_PART = re.compile(r'(\w+)="([^"]*)"')
 
 
 class Registry:
-    """One registry, asked as one user. Nothing is sent before the first question."""
+    """One registry, asked as one user. Nothing is sent before the first question.
+
+    `renew` gives fresh credentials when those at hand are refused, as tokens are that ended meanwhile.
+    """
 
     def __init__(
-        self, host: str, credentials: Credentials | None = None, *, sleep: Callable[[float], None] = time.sleep
+        self,
+        host: str,
+        credentials: Credentials | None = None,
+        *,
+        renew: Callable[[], Credentials | None] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.host = host
         self.credentials = credentials
+        self._renew = renew
         self._transport = Transport(host, sleep=sleep)
         self._authorization: dict[str, str] = {}  # by repository
 
@@ -89,6 +99,65 @@ class Registry:
         path = f"/v2/{repository}/blobs/{digest}"
         return self._find("HEAD", path, doing=f"find {digest} in {repository}", repository=repository) is not None
 
+    def part(self, repository: str, digest: str, offset: int, size: int, *, whole: bool) -> bytes:
+        """`size` bytes of a blob from `offset`. `whole`: these are all of it."""
+        answer = self._ask(
+            "GET",
+            f"/v2/{repository}/blobs/{digest}",
+            doing=f"give {digest} of {repository}",
+            repository=repository,
+            headers={} if whole else {"Range": f"bytes={offset}-{offset + size - 1}"},
+            limit=size,
+        )
+        if len(answer.body) != size:
+            raise RegistryError(
+                f"{self.host} gives {len(answer.body)} bytes of {digest} where {size} were asked for",
+                fix="something between here and the registry changes what is sent: a proxy or a broken cache",
+            )
+        return answer.body
+
+    def blob(self, repository: str, digest: str, size: int) -> bytes:
+        """A small blob, such as an image's configuration. Raises RegistryError when its bytes have another digest."""
+        data = self.part(repository, digest, 0, size, whole=True)
+        if f"sha256:{sha256_bytes(data)}" != digest:
+            raise RegistryError(f"{self.host} gives other bytes for {digest} of {repository}")
+        return data
+
+    def request(
+        self,
+        method: str,
+        address: str,
+        *,
+        doing: str,
+        repository: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> Answer:
+        """One question at a path or a URL that the registry gave, authorised; whatever is answered is returned."""
+        return self._authorised(
+            method, urljoin(self._transport.root, address), doing, repository, headers or {}, body, attempts=attempts
+        )
+
+    def refusal(self, answer: Answer, doing: str) -> SlipwayError:
+        """The error for an answer that is a refusal."""
+        return refusal(self.host, self._user, answer, doing)
+
+    def wait(self, attempt: int, answer: Answer | None = None) -> None:
+        """Pause after a failed attempt, counted from 1, as an answer asks for or longer and longer."""
+        self._transport.wait(attempt, answer.headers.get("Retry-After", "") if answer else "")
+
+    def renew(self) -> bool:
+        """Take fresh credentials in the place of those that were refused; whether there were others."""
+        if self._renew is None:
+            return False
+        fresh = self._renew()
+        if fresh == self.credentials:
+            return False
+        self.credentials = fresh
+        self._authorization.clear()
+        return True
+
     def _next_page(self, answer: Answer) -> str:
         link = answer.links.get("next", {}).get("url", "")
         if not link:
@@ -108,9 +177,11 @@ class Registry:
         repository: str = "",
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
+        limit: int = BODY_LIMIT,
     ) -> Answer:
         """One question, authorised as the registry demands. Raises the error that fits a refusal."""
-        answer = self._authorised(method, path, doing, repository, headers or {}, body)
+        url = self._transport.root + path
+        answer = self._authorised(method, url, doing, repository, headers or {}, body, limit=limit)
         if answer.ok:
             return answer
         raise refusal(self.host, self._user, answer, doing)
@@ -119,7 +190,7 @@ class Registry:
         self, method: str, path: str, *, doing: str, repository: str, headers: Mapping[str, str] | None = None
     ) -> Answer | None:
         """Like `_ask`, for what may not exist: None for 404."""
-        answer = self._authorised(method, path, doing, repository, headers or {}, None)
+        answer = self._authorised(method, self._transport.root + path, doing, repository, headers or {}, None)
         if answer.status == 404:
             return None
         if answer.ok:
@@ -127,21 +198,38 @@ class Registry:
         raise refusal(self.host, self._user, answer, doing)
 
     def _authorised(
-        self, method: str, path: str, doing: str, repository: str, headers: Mapping[str, str], body: bytes | None
+        self,
+        method: str,
+        url: str,
+        doing: str,
+        repository: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        *,
+        limit: int = BODY_LIMIT,
+        attempts: int = ATTEMPTS,
     ) -> Answer:
-        url = self._transport.root + path
-        known = self._authorization.get(repository)
-        asked = {**headers, "Authorization": known} if known else headers
-        answer = self._transport.send(method, url, asked, body)
+        def send(authorization: str) -> Answer:
+            # Credentials go to the registry alone: an address elsewhere, for an upload, carries its own leave.
+            known = authorization and urlsplit(url).netloc == self.host
+            given = {**headers, "Authorization": authorization} if known else headers
+            return self._transport.send(method, url, given, body, limit=limit, attempts=attempts)
+
+        answer = send(self._authorization.get(repository, ""))
         if answer.status != 401:
             return answer
         # Once more with what the challenge asks for; a token may also have expired since the last question.
-        granted = self._answer_challenge(answer.headers.get("WWW-Authenticate", ""), repository, doing)
-        if not granted:
-            return answer
-        answer = self._transport.send(method, url, {**headers, "Authorization": granted}, body)
-        if answer.status != 401:
-            self._authorization[repository] = granted
+        challenge = answer.headers.get("WWW-Authenticate", "")
+        for renewed in (False, True):
+            if renewed and not self.renew():
+                break
+            granted = self._answer_challenge(challenge, repository, doing)
+            if not granted:
+                break
+            answer = send(granted)
+            if answer.status != 401:
+                self._authorization[repository] = granted
+                break
         return answer
 
     def _answer_challenge(self, challenge: str, repository: str, doing: str) -> str:

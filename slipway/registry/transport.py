@@ -22,7 +22,7 @@ ATTEMPTS = 5
 LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
 TIMEOUT = (10.0, 60.0)  # seconds to connect, and between two reads
 
-_PASSING = frozenset({429, 500, 502, 503, 504})
+PASSING = frozenset({429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,26 @@ class Transport:
     def root(self) -> str:
         return f"{'http' if is_loopback(self.host) else 'https'}://{self.host}"
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
-        """Send one request, again after a failure that may pass. Raises RegistryError when none was answered."""
+    def send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        limit: int = BODY_LIMIT,
+        attempts: int = ATTEMPTS,
+    ) -> Answer:
+        """Send one request, again after a failure that may pass. Raises RegistryError when none was answered.
+
+        `limit`: bytes that are read of an answer; `attempts`: 1 for what must not be sent twice.
+        """
         import requests
 
-        for attempt in range(1, ATTEMPTS + 1):
-            last = attempt == ATTEMPTS
+        for attempt in range(1, attempts + 1):
+            last = attempt == attempts
             try:
-                answer = self._once(method, url, headers, body)
+                answer = self._once(method, url, headers, body, limit)
             except (
                 requests.exceptions.ConnectionError,
                 requests.exceptions.Timeout,
@@ -93,7 +105,7 @@ class Transport:
             except requests.exceptions.RequestException as error:
                 raise self._unreachable(error) from None
             else:
-                if last or answer.status not in _PASSING:
+                if last or answer.status not in PASSING:
                     return answer
                 self.wait(attempt, answer.headers.get("Retry-After", ""))
         raise AssertionError("the last attempt returns or raises")  # pragma: no cover
@@ -113,7 +125,7 @@ class Transport:
         session.trust_env = not is_loopback(self.host)
         return session
 
-    def _once(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+    def _once(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, limit: int) -> Answer:
         with self._session.request(
             method,
             url,
@@ -127,8 +139,9 @@ class Transport:
             for part in response.iter_content(1 << 16):
                 parts.append(part)
                 size += len(part)
-                if size > BODY_LIMIT:
-                    raise RegistryError(f"{self.host} answers with more than {BODY_LIMIT >> 20} MiB to {method} {url}")
+                if size > max(limit, BODY_LIMIT):
+                    most = f"{max(limit, BODY_LIMIT) >> 20} MiB"
+                    raise RegistryError(f"{self.host} answers with more than {most} to {method} {url}")
             return Answer(method, response.url, response.status_code, response.headers, response.links, b"".join(parts))
 
     def _is_lasting(self, error: Exception) -> bool:
@@ -163,6 +176,11 @@ def refusal(host: str, user: str, answer: Answer, doing: str) -> SlipwayError:
     if status == 401:
         who = f"the credentials of {user}" if user else "a request without credentials"
         return AuthError(f"{host} does not accept {who} to {doing}{said}", fix=login_command(host))
+    if status in (413, 507) or "quota" in detail.lower() or "LimitExceeded" in detail:
+        return RegistryError(
+            f"{host} has no room for what it was asked to do, to {doing}{said}",
+            fix="raise the quota, or delete images that nobody uses; the same command goes on where it stopped",
+        )
     if status == 403:
         region = ecr_region(host)
         hint = f"; check that {region} is the repository's region" if region else ""
@@ -181,7 +199,7 @@ def refusal(host: str, user: str, answer: Answer, doing: str) -> SlipwayError:
             f"{host} keeps that tag from moving; it was asked to {doing}{said}",
             fix="push again: the next free number is taken",
         )
-    if status in _PASSING:
+    if status in PASSING:
         return RegistryError(
             f"{host} answered {status} to each of {ATTEMPTS} attempts to {doing}{said}", fix="try again later"
         )

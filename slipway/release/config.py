@@ -1,18 +1,19 @@
-"""release.yml -> what is pushed where, as plain frozen data."""
+"""release.yml -> what is released where and under which gates, as plain frozen data."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slipway import documents
 from slipway.documents import Document
 from slipway.errors import Fault, SpecError, UsageError, nearest
+from slipway.supply.config import Allow, Gate, Signing
 
 if TYPE_CHECKING:
-    from slipway.release.schema import EcrPart, OciPart, ReleaseFile
+    from slipway.release.schema import EcrPart, OciPart, ReleaseFile, ScanPart, SigningPart
 
 FILE = "release.yml"
 
@@ -63,13 +64,58 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Allowance:
+    """A finding that is allowed for the images that fit; empty fits every one."""
+
+    allow: Allow
+    framework: str = ""
+    version: str = ""
+    image: str = ""
+
+    def fits(self, framework: str, version: str, image: str) -> bool:
+        return (
+            self.framework in ("", framework)
+            and (self.version in ("", version) or version.startswith((self.version + ".", self.version + "-")))
+            and self.image in ("", image)
+        )
+
+
+@dataclass(frozen=True)
+class Downgrade:
+    """A package that may be older than in the release before."""
+
+    package: str
+    reason: str
+    framework: str = ""
+
+
+@dataclass(frozen=True)
 class ReleaseConfig:
-    """The whole file. Without registries, images go to a registry of the project's own on loopback."""
+    """The whole file. Without registries, images go to a registry of the project's own on loopback.
+
+    `scan` has no allowances of its own: they depend on the image, see `gate`.
+    """
 
     registries: Mapping[str, EcrRegistry | OciRegistry] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     prefix: str = ""
     aliases: bool = True
+    sbom: bool = True
+    signing: Signing | None = None
+    scan: Gate | None = None
+    allowances: tuple[Allowance, ...] = ()
+    downgrades: tuple[Downgrade, ...] = ()
+
+    def gate(self, framework: str, version: str, image: str) -> Gate | None:
+        """The vulnerability gate of one image with the allowances that fit it; None: none was configured."""
+        if self.scan is None:
+            return None
+        fitting = (one.allow for one in self.allowances if one.fits(framework, version, image))
+        return replace(self.scan, allow=tuple(fitting))
+
+    def may_go_back(self, framework: str) -> Mapping[str, str]:
+        """Packages of a framework that may be older than before -> why."""
+        return {one.package: one.reason for one in self.downgrades if one.framework in ("", framework)}
 
     def repository(self, name: str) -> str:
         return f"{self.prefix}/{name}" if self.prefix else name
@@ -106,16 +152,52 @@ def load(project: Path, known: Mapping[str, Collection[str]] | None = None) -> R
         faults = [*_cross_faults(document, parsed), *_unknown_values(document, parsed, known or {})]
     if parsed is None or faults:
         raise SpecError(f"{FILE} has {len(faults)} fault{'s' if len(faults) > 1 else ''}", faults=faults)
-    return _frozen(parsed)
+    return _frozen(document, parsed, project)
 
 
-def _frozen(parsed: ReleaseFile) -> ReleaseConfig:
+def _frozen(document: Document, parsed: ReleaseFile, project: Path) -> ReleaseConfig:
     rules = (
         Rule(tuple(rule.to), rule.framework or "", rule.version or "", rule.scope or "", rule.processor or "")
         for rule in parsed.images
     )
     registries = {name: _registry(name, part) for name, part in parsed.registries.items()}
-    return ReleaseConfig(registries, tuple(rules), parsed.prefix, parsed.aliases)
+    return ReleaseConfig(
+        registries,
+        tuple(rules),
+        parsed.prefix,
+        parsed.aliases,
+        parsed.sbom,
+        _signing(parsed.signing, project) if parsed.signing else None,
+        _scan(parsed.scan, project) if parsed.scan else None,
+        tuple(_allowances(document, parsed.scan)) if parsed.scan else (),
+        tuple(Downgrade(one.package, one.reason, one.framework or "") for one in parsed.downgrades),
+    )
+
+
+def _signing(part: SigningPart, project: Path) -> Signing:
+    def key(text: str) -> str:
+        return text if "://" in text or not text else str(project / text)
+
+    return Signing(
+        kind=part.kind,
+        key=key(part.key),
+        public_key=key(part.public_key),
+        password_from=part.password_from or "",
+        identity=part.identity,
+        issuer=part.issuer,
+    )
+
+
+def _scan(part: ScanPart, project: Path) -> Gate:
+    source = str(project / part.source) if part.scanner == "osv-file" else part.source
+    return Gate(scanner=part.scanner, fail_on=part.fail_on, source=source, unfixed=part.unfixed)
+
+
+def _allowances(document: Document, part: ScanPart) -> Iterator[Allowance]:
+    for at, one in enumerate(part.allow):
+        where = f"{document.name}:{document.line(('scan', 'allow', at))}"
+        allow = Allow(id=one.id, reason=one.reason, review_by=one.review_by, package=one.package, where=where)
+        yield Allowance(allow, one.framework or "", one.version or "", one.image or "")
 
 
 def _registry(name: str, part: EcrPart | OciPart) -> EcrRegistry | OciRegistry:
@@ -129,8 +211,43 @@ def _registry(name: str, part: EcrPart | OciPart) -> EcrRegistry | OciRegistry:
     )
 
 
+# What each kind of signing needs, and what has no meaning with it.
+_KEYS = {
+    "key": (("key", "public-key"), ("identity", "issuer")),
+    "kms": (("key",), ("password-from", "identity", "issuer")),
+    "keyless": (("identity", "issuer"), ("key", "public-key", "password-from")),
+}
+
+
+def _supply_faults(document: Document, parsed: ReleaseFile) -> list[Fault]:
+    faults = []
+    if parsed.signing:
+        given = {name for name, value in parsed.signing.model_dump(by_alias=True).items() if value}
+        needed, strange = _KEYS[parsed.signing.kind]
+        kind = f"kind: {parsed.signing.kind}"
+        faults += [
+            document.fault(("signing",), f"{kind} needs {name}", f"add `{name}:`")
+            for name in needed
+            if name not in given
+        ]
+        faults += [
+            document.fault(("signing", name), f"{name} has no meaning with {kind}", "remove it")
+            for name in strange
+            if name in given
+        ]
+    if parsed.scan:
+        takes = {"osv-file": True, "pip-audit": None}.get(parsed.scan.scanner, False)
+        if takes and not parsed.scan.source:
+            faults.append(document.fault(("scan",), "osv-file needs a source", "add `source:` with the file's path"))
+        if takes is False and parsed.scan.source:
+            what = f"source has no meaning with scanner: {parsed.scan.scanner}"
+            faults.append(document.fault(("scan", "source"), what, "remove it"))
+    return faults
+
+
 def _cross_faults(document: Document, parsed: ReleaseFile) -> list[Fault]:
-    faults = [
+    faults = _supply_faults(document, parsed)
+    faults += [
         document.fault(("images", at, "to"), f"there is no registry {name!r}", nearest(name, parsed.registries))
         for at, rule in enumerate(parsed.images)
         for name in rule.to
@@ -165,10 +282,13 @@ def _hosts(registry: EcrRegistry | OciRegistry) -> list[str]:
 
 def _unknown_values(document: Document, parsed: ReleaseFile, known: Mapping[str, Collection[str]]) -> list[Fault]:
     faults = []
-    for at, rule in enumerate(parsed.images):
+    parts: list[tuple[tuple[str | int, ...], Any]] = [(("images", at), rule) for at, rule in enumerate(parsed.images)]
+    parts += [(("scan", "allow", at), one) for at, one in enumerate(parsed.scan.allow if parsed.scan else ())]
+    parts += [(("downgrades", at), one) for at, one in enumerate(parsed.downgrades)]
+    for place, part in parts:
         for axis, values in known.items():
-            value = getattr(rule, axis)
-            if value and not any(value == name or name.startswith(value + ".") for name in values):
+            value = getattr(part, axis, None)
+            if value and not any(value == name or name.startswith((value + ".", value + "-")) for name in values):
                 what = f"{axis} {value!r} is in no file of buildspec/"
-                faults.append(document.fault(("images", at, axis), what, nearest(value, values)))
+                faults.append(document.fault((*place, axis), what, nearest(value, values)))
     return faults

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
@@ -143,8 +144,56 @@ class RulePart(_Part):
     to: NamedOnce
 
 
+class SigningPart(_Part):
+    """How images are signed. `key`: a key pair of files; `kms`: a key that never leaves AWS KMS or its like; `keyless`:
+    by the identity of a CI job, on record in a public log."""
+
+    kind: Literal["key", "kms", "keyless"]
+    key: str = Field(default="", description="the private key: a file, or the URI of a KMS key")
+    public_key: str = Field(default="", alias="public-key", description="all that verification needs: a file or a URI")
+    password_from: Variable | None = Field(
+        default=None, alias="password-from", description="the variable that holds the private key's password"
+    )
+    identity: str = Field(default="", description="keyless: who a certificate must name")
+    issuer: str = Field(default="", description="keyless: who must have issued the identity")
+
+
+class AllowPart(_Part):
+    """A finding that does not stop a release until a day. Without framework, version and image it holds for all."""
+
+    id: Annotated[str, Field(min_length=1, description="CVE-2026-1234, GHSA-…")]
+    reason: Annotated[str, Field(min_length=1)]
+    review_by: date = Field(description="after this day the finding fails again")
+    package: str = Field(default="", description="only in this package")
+    framework: Name | None = None
+    version: Annotated[str, BeforeValidator(_quoted)] | None = Field(
+        default=None, description="a full version, or its beginning such as 2.13"
+    )
+    image: Name | None = Field(default=None, description="an image's ID")
+
+
+class ScanPart(_Part):
+    """What looks for vulnerabilities, and which of them stop a release."""
+
+    scanner: Literal["ecr", "trivy", "grype", "pip-audit", "osv-file"]
+    fail_on: Literal["unknown", "negligible", "low", "medium", "high", "critical"] = Field(
+        default="critical", alias="fail-on", description="the lowest severity that stops a release"
+    )
+    unfixed: bool = Field(default=False, description="whether findings without a fix stop a release too")
+    source: str = Field(default="", description="of OSV data: a file (osv-file), or a server (pip-audit)")
+    allow: list[AllowPart] = []
+
+
+class DowngradePart(_Part):
+    """A package that may be older than in the release before."""
+
+    package: Annotated[str, Field(min_length=1)]
+    reason: Annotated[str, Field(min_length=1)]
+    framework: Name | None = None
+
+
 class ReleaseFile(_Part):
-    """What is pushed where."""
+    """What is released where, and what stops a release."""
 
     registries: dict[Name, Registry] = {}
     prefix: Annotated[str, AfterValidator(_prefix)] = Field(
@@ -152,6 +201,10 @@ class ReleaseFile(_Part):
     )
     aliases: bool = Field(default=True, description="whether short tags follow the newest release")
     images: list[RulePart] = Field(default=[], description="empty: every image goes to every registry")
+    sbom: bool = Field(default=True, description="whether a release lists what is inside its images (with syft)")
+    signing: SigningPart | None = Field(default=None, description="without it nothing is signed")
+    scan: ScanPart | None = Field(default=None, description="without it nothing looks for vulnerabilities")
+    downgrades: list[DowngradePart] = Field(default=[], description="packages that may go back")
 
 
 def json_schema() -> dict[str, Any]:
