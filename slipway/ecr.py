@@ -92,6 +92,37 @@ class Ecr:
                 imageTagMutabilityExclusionFilters=[{"filterType": "WILDCARD", "filter": one} for one in filters],
             )
 
+    def image_scan(self, repository: str, digest: str) -> dict[str, Any] | None:
+        """What ECR's scanning says of an image (DescribeImageScanFindings, every page joined); None before a scan."""
+        asked: dict[str, Any] = {"registryId": self.account, "repositoryName": repository}
+        with self._speaking(f"tell the scan of {repository}@{digest}"):
+            whole: dict[str, Any] = {}
+            token = ""
+            while True:
+                more: dict[str, Any] = {"nextToken": token} if token else {}
+                try:
+                    page: dict[str, Any] = {
+                        **self._client.describe_image_scan_findings(**asked, imageId={"imageDigest": digest}, **more)
+                    }
+                except self._client.exceptions.ScanNotFoundException:
+                    return None
+                whole = _joined(whole, page)
+                token = page.get("nextToken", "")
+                if not token:
+                    return whole
+
+    def start_scan(self, repository: str, digest: str) -> None:
+        """Ask for a basic scan. One that was asked for today is as good, and so is enhanced scanning, always at work."""
+        from botocore.exceptions import ClientError
+
+        asked: dict[str, Any] = {"registryId": self.account, "repositoryName": repository}
+        with self._speaking(f"scan {repository}@{digest}"):
+            try:
+                self._client.start_image_scan(**asked, imageId={"imageDigest": digest})
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") not in ("LimitExceededException", "ValidationException"):
+                    raise
+
     @cached_property
     def _client(self) -> ECRClient:
         import boto3
@@ -158,3 +189,11 @@ class Ecr:
         if self.region in regions or not regions:
             return "check the network, the proxy and the endpoint"
         return f"is {self.region} a region? {nearest(self.region, regions)}"
+
+
+def _joined(whole: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
+    """Two pages of a scan as one: the lists of findings follow each other."""
+    lists = ("findings", "enhancedFindings")
+    before, after = whole.get("imageScanFindings", {}), page.get("imageScanFindings", {})
+    found = {name: [*before.get(name, []), *after.get(name, [])] for name in lists if name in before or name in after}
+    return {**page, "imageScanFindings": {**after, **found}}
