@@ -112,7 +112,7 @@ class Ecr:
                     return whole
 
     def start_scan(self, repository: str, digest: str) -> None:
-        """Ask for a basic scan. One that was asked for today is as good, and so is enhanced scanning, always at work."""
+        """Ask for a basic scan. One asked for today is as good, and so is enhanced scanning, always at work."""
         from botocore.exceptions import ClientError
 
         asked: dict[str, Any] = {"registryId": self.account, "repositoryName": repository}
