@@ -181,10 +181,17 @@ def _older_format(command: str) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _secrets(host: str, signing: Signing, access: Access, *, private: bool) -> Iterator[dict[str, str]]:
-    """The environment of one call: the registry's login in a folder of its own, the key's password as a variable."""
-    with tempfile.TemporaryDirectory(prefix="slipway-cosign-") as folder:  # mode 0700
+    """The environment of one call: the registry's login, and the key's password where it is needed."""
+    with logged_in(host, access) as environment:
+        yield {**environment, **({"COSIGN_PASSWORD": _password(signing, access)} if private else {})}
+
+
+@contextlib.contextmanager
+def logged_in(host: str, access: Access) -> Iterator[dict[str, str]]:
+    """The environment in which programs that read Docker's settings have the login of one registry and of no other."""
+    with tempfile.TemporaryDirectory(prefix="slipway-login-") as folder:  # mode 0700
         write_whole(Path(folder, "config.json"), json.dumps({"auths": _login(host, access)}), mode=0o600)
-        yield {"DOCKER_CONFIG": folder, **({"COSIGN_PASSWORD": _password(signing, access)} if private else {})}
+        yield {"DOCKER_CONFIG": folder}
 
 
 def _login(host: str, access: Access) -> dict[str, dict[str, str]]:
