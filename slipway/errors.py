@@ -155,6 +155,11 @@ class NoDeviceError(SlipwayError):
     meaning = "what was asked for needs a GPU, and there is none here: it was not run, and nothing was filed"
 
 
+class DowngradeError(SlipwayError):
+    exit_code = 24
+    meaning = "a package is older than in the release before, and release.yml does not list it"
+
+
 class Interrupted(SlipwayError):
     exit_code = 130
     meaning = "stopped by Ctrl-C; what was begun is cleared away"

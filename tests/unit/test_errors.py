@@ -30,6 +30,7 @@ RELEASED = {
     "GateError": 21,
     "ScanError": 22,
     "NoDeviceError": 23,
+    "DowngradeError": 24,
     "Interrupted": 130,
 }
 
