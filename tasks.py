@@ -465,6 +465,7 @@ def transform(
         "check": "only this check or group, with what it needs; may be repeated; files no verdict",
         "force": "run the checks although this image has their verdict",
         "junit": "write JUnit XML to this file",
+        "html": "write a report for people to this file",
         **_JSON,
     },
 )
@@ -476,12 +477,38 @@ def verify(
     check: list[str] | None = None,  # any other default would take --check apart, letter by letter
     force: bool = False,
     junit: str | None = None,
+    html: str | None = None,
     json: bool = False,
 ) -> None:
     """Prove images against the contract, and file the verdicts."""
     from slipway.commands import verify as proving
 
-    proving.verify(selector, image, check or [], force, junit, json)
+    proving.verify(selector, image, check or [], force, junit, html, json)
+
+
+@task(
+    iterable=["step"],
+    help={
+        **SELECTORS,
+        "image": "any image of the engine, whoever built it, instead of selectors",
+        "device": "cpu | cuda; default: what the image is for",
+        "step": "only this step or group; may be repeated; files nothing",
+        **_JSON,
+    },
+)
+@selecting
+def smoke(
+    c: Context,
+    selector: Selector,
+    image: str | None = None,
+    device: str | None = None,
+    step: list[str] | None = None,
+    json: bool = False,
+) -> None:
+    """Try the framework of images on a device (a GPU image on all GPUs), and file what it measured."""
+    from slipway.commands import smoke as trying
+
+    trying.smoke(selector, image, device, step or [], json)
 
 
 @task(help={"kind": "training", "markdown": "as a Markdown document", **_JSON})

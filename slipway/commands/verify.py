@@ -23,21 +23,23 @@ def verify(
     checks: Sequence[str],
     force: bool,
     junit: str | None,
+    html: str | None,
     json: bool,
 ) -> None:
     """Run the contract's checks over each image and file the verdicts. Raises VerifyError unless all passed."""
     from slipway.engine.docker import Engine
     from slipway.files import write_whole
     from slipway.records import Records
-    from slipway.verify import contract, report
+    from slipway.verify import contract, page, report
     from slipway.verify.runner import Verifier
 
     with command(json) as (settings, console):
-        if junit and Path(junit).is_dir():
-            raise UsageError(f"--junit {junit} is a folder", fix="name a file in it")
+        for option, file in (("--junit", junit), ("--html", html)):
+            if file and Path(file).is_dir():
+                raise UsageError(f"{option} {file} is a folder", fix="name a file in it")
         records = Records(settings.state)
         engine = Engine.connect(settings.environment)
-        targets = _targets(selector, image, settings, records, engine)
+        targets = find_targets(selector, image, settings, records, engine)
         contracts = {kind: contract.load(settings.project, kind) for kind in {target.kind for target in targets}}
         for known in contracts.values():
             known.choose(checks)
@@ -56,6 +58,9 @@ def verify(
             report.show(console, verdict, contracts[target.kind])
         if junit:
             write_whole(Path(junit), report.junit([verdict for verdict, _ in done]))
+        if html:
+            held_to = [contracts[target.kind] for target in targets]
+            write_whole(Path(html), page.html([*zip([verdict for verdict, _ in done], held_to, strict=True)]))
         console.result([report.document(verdict, run_now=run_now) for verdict, run_now in done])
         _judge([verdict for verdict, _ in done])
 
@@ -79,10 +84,13 @@ def checks(kind: str | None, markdown: bool, json: bool) -> None:
             console.table(("check", "severity", "reason"), rows, title=f"{one.kind}{beside}")
 
 
-def _targets(
+def find_targets(
     selector: Selector, image: str | None, settings: Settings, records: Records, engine: Engine
 ) -> list[Target]:
-    """What is to be verified. Raises one error that tells of every selected image that is not there."""
+    """The images that selectors or a reference name.
+
+    Raises one error that tells of every selected image that is not there.
+    """
     from slipway.spec import load
     from slipway.spec.select import select
     from slipway.verify import target
@@ -100,13 +108,13 @@ def _targets(
         except NotFoundError as error:
             return error
 
-    looked_up = [find(cell.id) for cell in select(load.load(settings.project), selector)]
+    looked_up = [find(cell.id) for cell in select(load.load(settings.project, settings.own), selector)]
     missing = [error for error in looked_up if isinstance(error, NotFoundError)]
     if len(missing) == 1:
         raise missing[0]
     if missing:
         faults = [Fault(error.message, error.fix) for error in missing]
-        raise NotFoundError(f"{len(missing)} of the images are not there; nothing was verified", faults=faults)
+        raise NotFoundError(f"{len(missing)} of the images are not there; nothing was run", faults=faults)
     return [found for found in looked_up if not isinstance(found, NotFoundError)]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from slipway import documents
 from slipway.documents import Document
 from slipway.errors import Fault, SpecError, UsageError, nearest
-from slipway.verify.suite import CHECKS
+from slipway.verify.suite import CHECKS, SMOKE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,36 +88,41 @@ def function_of(id: str) -> str:
     return "test_" + re.sub(r"[.-]", "_", id)
 
 
-def kinds(project: Path) -> list[str]:
+def kinds(project: Path, folder: str = CHECKS) -> list[str]:
     """The kinds of images that have a contract."""
-    return sorted(path.stem for path in (project / CHECKS).glob("*.yml"))
+    return sorted(path.stem for path in (project / folder).glob("*.yml"))
 
 
-def load(project: Path, kind: str) -> Contract:
+def load(project: Path, kind: str, folder: str = CHECKS) -> Contract:
     """Read a contract, and below it the one that it extends.
 
     Raises SpecError with every fault, UsageError for a kind that has none.
     """
-    return _load(project, kind, ())
+    return _load(project, kind, (), folder)
 
 
-def _load(project: Path, kind: str, above: tuple[str, ...]) -> Contract:
+def steps(project: Path) -> Contract:
+    """The smoke steps, which are declared as checks are."""
+    return load(project, "steps", SMOKE)
+
+
+def _load(project: Path, kind: str, above: tuple[str, ...], folder: str) -> Contract:
     from slipway.verify.schema import ContractFile
 
-    if kind not in kinds(project):
-        raise UsageError(f"there is no contract for {kind} images", fix=nearest(kind, kinds(project)))
-    document = documents.read(project / CHECKS / f"{kind}.yml", project)
+    if kind not in kinds(project, folder):
+        raise UsageError(f"there is no contract for {kind} images", fix=nearest(kind, kinds(project, folder)))
+    document = documents.read(project / folder / f"{kind}.yml", project)
     parsed, faults = document.validate(ContractFile)
     if parsed is None:
         raise SpecError(f"{document.name} has faults", faults=faults)
     below = Contract(kind, (), {})
     if parsed.extends in (kind, *above):
         faults.append(document.fault(("extends",), f"{parsed.extends} stands on itself", "name another contract"))
-    elif parsed.extends is not None and parsed.extends not in kinds(project):
-        fix = nearest(parsed.extends, kinds(project))
+    elif parsed.extends is not None and parsed.extends not in kinds(project, folder):
+        fix = nearest(parsed.extends, kinds(project, folder))
         faults.append(document.fault(("extends",), f"there is no contract {parsed.extends!r}", fix))
     elif parsed.extends is not None:
-        below = _load(project, parsed.extends, (kind, *above))
+        below = _load(project, parsed.extends, (kind, *above), folder)
     checks = tuple(
         Check(
             id=part.id,

@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from slipway.engine.docker import Engine
-from slipway.errors import DiskError, EngineError, Fault, Interrupted, NotFoundError, SlipwayError, SpecError
+from slipway.errors import (
+    DiskError,
+    EngineError,
+    Fault,
+    Interrupted,
+    NoDeviceError,
+    NotFoundError,
+    SlipwayError,
+    SpecError,
+)
 from slipway.records import CheckResult
 from slipway.verify.contract import Check, function_of
 
@@ -105,6 +114,7 @@ class Verification:
             status, detail = "skipped", str(error)
         else:
             status, detail = report.outcome, _seen(error)
+        properties: dict[str, Any] = dict(report.user_properties)
         result = CheckResult(
             id=check.id,
             status=status,
@@ -113,6 +123,7 @@ class Verification:
             detail=detail,
             fix="" if status == "passed" else check.fix,
             blocked_by=self._blocked.get(check.id, ""),
+            numbers=properties.get("numbers", {}),
         )
         if check.id not in self.results or result.status != "passed":
             self.results[check.id] = result
@@ -129,8 +140,8 @@ def _not_of_the_image(error: BaseException | None, when: str, check: Check) -> S
     A container that cannot start is the image's fault; an engine that is gone is not, nor is a check that breaks while
     it prepares.
     """
-    # An image that somebody takes away meanwhile is not to blame either.
-    if isinstance(error, (DiskError, Interrupted, NotFoundError)):
+    # An image that somebody takes away meanwhile is not to blame either, nor for a host without a GPU.
+    if isinstance(error, (DiskError, Interrupted, NotFoundError, NoDeviceError)):
         return error
     if isinstance(error, EngineError):
         return None if _engine_answers() else error

@@ -22,7 +22,7 @@ def line(result: CheckResult) -> str:
 
 def show(console: Console, verdict: Verdict, contract: Contract) -> None:
     """The table of a verdict, and below it each failure with what was seen and what to do."""
-    rows = [(check.id, _state(check), check.seconds, _first_line(check.detail)) for check in verdict.checks]
+    rows = [(check.id, state(check), check.seconds, first_line(check.detail)) for check in verdict.checks]
     console.table(("check", "outcome", "s", "seen"), rows)
     for check in verdict.checks:
         if check.status in ("failed", "skipped"):
@@ -116,7 +116,7 @@ def _case(suite: ElementTree.Element, verdict: Verdict, check: CheckResult) -> N
     if check.status == "passed":
         return
     tag = {"failed": "failure", "blocked": "error", "skipped": "skipped"}[check.status]
-    message = f"blocked by {check.blocked_by}" if check.blocked_by else _first_line(check.detail) or check.reason
+    message = f"blocked by {check.blocked_by}" if check.blocked_by else first_line(check.detail) or check.reason
     body = ElementTree.SubElement(case, tag, message=_printable(message))
     body.text = _printable(failure(check).strip())
 
@@ -126,10 +126,12 @@ def _printable(text: str) -> str:
     return "".join(char if char in "\t\n" or char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 
 
-def _state(check: CheckResult) -> str:
+def state(check: CheckResult) -> str:
+    """The outcome in words."""
     return f"blocked by {check.blocked_by}" if check.blocked_by else check.status
 
 
-def _first_line(text: str) -> str:
+def first_line(text: str) -> str:
+    """The first line, cut to what a table has room for."""
     first = text.strip().partition("\n")[0]
     return first if len(first) <= 80 else first[:79] + "…"

@@ -59,37 +59,59 @@ class Verifier:
 
     def log_of(self, target: Target) -> Path:
         """Where pytest's own account of the last run is."""
-        return self.records.state / "logs" / f"verify-{re.sub(r'[^A-Za-z0-9._-]+', '-', target.image)}.log"
+        return log_of(self.records, "verify", target)
 
     def _run(self, target: Target, contract: Contract, chosen: Sequence[Check]) -> list[CheckResult]:
-        try:
-            import pytest
-        except ModuleNotFoundError:
-            raise ProgramError("pytest is not installed; it runs the checks", fix="pip install pytest") from None
-        from slipway.verify.plugin import Verification
-
         known = [check.id for kind in contracts.kinds(self.project) for check in self._contract(kind, contract).checks]
-        verification = Verification(chosen, known, self.on_result)
+        options = [f"--image={target.engine_id}", f"--reference={target.reference}", f"--kind={target.kind}"]
         log = self.log_of(target)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        # In the state folder, because the engine must see the jobs' files, and nobody else clears it.
-        with (
-            tempfile.TemporaryDirectory(prefix=".verify-", dir=self.records.state) as scratch,
-            log.open("w", encoding="utf-8") as stream,
-            contextlib.redirect_stdout(stream),
-            _fresh_modules(self.project / CHECKS),
-        ):
-            code = pytest.main(_arguments(self.project, target, scratch), plugins=[verification])
-        if verification.stopped_by is not None:
-            error = verification.stopped_by
-            error.fix = error.fix or f"see {log}"
-            raise error
-        if len(verification.results) != len(chosen):
-            raise SlipwayError(f"pytest ended early ({code!s}); nothing was filed", fix=f"see {log}")
-        return [verification.results[check.id] for check in chosen]
+        return run_checks(self.project, self.records.state, CHECKS, chosen, known, options, log, self.on_result)
 
     def _contract(self, kind: str, loaded: Contract) -> Contract:
         return loaded if kind == loaded.kind else contracts.load(self.project, kind)
+
+
+def log_of(records: Records, what: str, target: Target) -> Path:
+    return records.state / "logs" / f"{what}-{re.sub(r'[^A-Za-z0-9._-]+', '-', target.image)}.log"
+
+
+def run_checks(
+    project: Path,
+    state: Path,
+    folder: str,
+    chosen: Sequence[Check],
+    known: Sequence[str],
+    options: Sequence[str],
+    log: Path,
+    on_result: Callable[[CheckResult], None],
+) -> list[CheckResult]:
+    """Run the checks of a folder in pytest, whose own account goes to `log`. `known`: the IDs of all that it holds.
+
+    Raises what ended the run without an outcome (see Verification), ProgramError without pytest.
+    """
+    try:
+        import pytest
+    except ModuleNotFoundError:
+        raise ProgramError("pytest is not installed; it runs the checks", fix="pip install pytest") from None
+    from slipway.verify.plugin import Verification
+
+    verification = Verification(chosen, known, on_result)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    # In the state folder, because the engine must see the jobs' files, and nobody else clears it.
+    with (
+        tempfile.TemporaryDirectory(prefix=".verify-", dir=state) as scratch,
+        log.open("w", encoding="utf-8") as stream,
+        contextlib.redirect_stdout(stream),
+        _fresh_modules(project / folder),
+    ):
+        code = pytest.main(_arguments(project, folder, options, scratch), plugins=[verification])
+    if verification.stopped_by is not None:
+        error = verification.stopped_by
+        error.fix = error.fix or f"see {log}"
+        raise error
+    if len(verification.results) != len(chosen):
+        raise SlipwayError(f"pytest ended early ({code!s}); nothing was filed", fix=f"see {log}")
+    return [verification.results[check.id] for check in chosen]
 
 
 @contextlib.contextmanager
@@ -103,13 +125,11 @@ def _fresh_modules(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def _arguments(project: Path, target: Target, scratch: str) -> list[str]:
+def _arguments(project: Path, folder: str, options: Sequence[str], scratch: str) -> list[str]:
     """pytest's options: nothing of the user's own configuration may change what a check means."""
     return [
-        str(project / CHECKS),
-        f"--image={target.engine_id}",
-        f"--reference={target.reference}",
-        f"--kind={target.kind}",
+        str(project / folder),
+        *options,
         f"--rootdir={project}",
         f"--config-file={project / 'pyproject.toml'}",
         "--override-ini=addopts=",

@@ -11,6 +11,7 @@ from slipway.records import Build, Records
 
 _JOB_LABEL = "com.amazonaws.ml.engines.sagemaker.dlc.job."
 _FRAMEWORK_LABEL = "com.amazonaws.ml.engines.sagemaker.dlc.framework."
+_DEVICE_LABEL = "com.amazonaws.ml.engines.sagemaker.dlc.device."
 _DEFAULT_KIND = "training"
 _OWN_KINDS = {("tensorflow", "inference"): "tensorflow-inference"}
 """Images that are held to a contract of their framework's, by framework and scope."""
@@ -28,6 +29,12 @@ class Target:
     engine_id: str
     config_digest: str
     kind: str
+    processor: str = "cpu"
+
+    @property
+    def device(self) -> str:
+        """What its framework computes on, as frameworks call it."""
+        return "cuda" if self.processor == "gpu" else "cpu"
 
 
 def of_build(build: Build, engine: Engine) -> Target:
@@ -45,6 +52,7 @@ def of_build(build: Build, engine: Engine) -> Target:
         engine_id=build.engine_id,
         config_digest=build.config_digest,
         kind=_OWN_KINDS.get((build.framework, build.scope), build.scope),
+        processor=build.processor,
     )
 
 
@@ -65,4 +73,5 @@ def of_reference(reference: str, engine: Engine, records: Records) -> Target:
         engine_id=str(found["Id"]),
         config_digest=images.config_digest(engine, reference),
         kind=_OWN_KINDS.get((framework, job), job),
+        processor="gpu" if f"{_DEVICE_LABEL}gpu" in labels else "cpu",
     )
