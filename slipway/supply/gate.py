@@ -14,6 +14,7 @@ from slipway.errors import ScanError
 from slipway.supply import ecr_scan, osv, sbom, scanners
 from slipway.supply.config import Gate
 from slipway.supply.findings import Finding, Judgement, Scan, entry, judge, remedy, require
+from slipway.supply.sbom import Package
 
 __all__ = ["Finding", "Judgement", "Scan", "Target", "entry", "findings", "judge", "remedy", "require"]
 
@@ -25,11 +26,13 @@ class Target:
     """What is looked at, as far as it is known; each scanner needs another part.
 
     `image`: a reference of the engine, or host/repository@digest (trivy). `sbom`: the CycloneDX file (grype, pip-audit,
-    OSV). `ecr`, `repository`, `digest`: where ECR scans. `environment`: added for the scanner, such as DOCKER_CONFIG.
+    OSV), or `packages`: what it would name (pip-audit, OSV). `ecr`, `repository`, `digest`: where ECR scans.
+    `environment`: added for the scanner, such as DOCKER_CONFIG.
     """
 
     image: str = ""
     sbom: Path | None = None
+    packages: tuple[Package, ...] = ()
     ecr: ecr_scan.Scanned | None = None
     repository: str = ""
     digest: str = ""
@@ -69,12 +72,15 @@ def _grype(target: Target, gate: Gate) -> Looked:
 
 
 def _pip_audit(target: Target, gate: Gate) -> Looked:
-    packages = sbom.read(_sbom(target))
-    return scanners.pip_audit(packages, gate.source, target.environment), ("python",)
+    return scanners.pip_audit(_packages(target), gate.source, target.environment), ("python",)
 
 
 def _osv_file(target: Target, gate: Gate) -> Looked:
-    return osv.scan(sbom.read(_sbom(target)), Path(gate.source)), ("python",)
+    return osv.scan(_packages(target), Path(gate.source)), ("python",)
+
+
+def _packages(target: Target) -> tuple[Package, ...]:
+    return sbom.read(target.sbom) if target.sbom else target.packages
 
 
 def _none(target: Target, gate: Gate) -> Looked:
