@@ -9,27 +9,29 @@ from slipway.commands.options import CONFIG_KEYS, SELECTORS, LaunchTask, configu
 from slipway.spec.select import Selector
 
 _JSON = {"json": "print one JSON document"}
+_OWN = {"buildspec": "a buildspec file of your own, anywhere: its images join the matrix"}
 _BASE = {
     "base": "`bootstrap`, or REF@sha256:DIGEST",
     "snapshot": "freeze Debian's packages: a time or an archive's URL",
 }
 
 
-@task(name="list", help={**SELECTORS, **_JSON})
+@task(name="list", help={**SELECTORS, **_OWN, **_JSON})
 @selecting
-def list_(c: Context, selector: Selector, json: bool = False) -> None:
+def list_(c: Context, selector: Selector, buildspec: str | None = None, json: bool = False) -> None:
     """List the images of the matrix."""
     from slipway.commands import matrix
 
-    matrix.list_images(selector, json)
+    matrix.list_images(selector, json, buildspec=buildspec)
 
 
-@task(help={**SELECTORS, **_BASE, "layers": "show which layers images share, as last built", **_JSON})
+@task(help={**SELECTORS, **_OWN, **_BASE, "layers": "show which layers images share, as last built", **_JSON})
 @selecting
 def plan(
     c: Context,
     selector: Selector,
     layers: bool = False,
+    buildspec: str | None = None,
     base: str | None = None,
     snapshot: str | None = None,
     json: bool = False,
@@ -37,7 +39,7 @@ def plan(
     """Show the graph of stages, and every excluded image with its reason."""
     from slipway.commands import matrix
 
-    matrix.plan(selector, json, layers, base=base, snapshot=snapshot)
+    matrix.plan(selector, json, layers, buildspec=buildspec, base=base, snapshot=snapshot)
 
 
 @task(help={"image": "an image's ID, or any reference of the engine", **_JSON})
@@ -48,12 +50,13 @@ def size(c: Context, image: str, json: bool = False) -> None:
     command.size(image, json)
 
 
-@task(help={**SELECTORS, **_BASE, "output": "the folder to write; default: .slipway/render", **_JSON})
+@task(help={**SELECTORS, **_OWN, **_BASE, "output": "the folder to write; default: .slipway/render", **_JSON})
 @selecting
 def render(
     c: Context,
     selector: Selector,
     output: str = "",
+    buildspec: str | None = None,
     base: str | None = None,
     snapshot: str | None = None,
     json: bool = False,
@@ -61,16 +64,31 @@ def render(
     """Write a folder that builds with `docker buildx bake` and without Slipway."""
     from slipway.commands import matrix
 
-    matrix.render(selector, output, json, base=base, snapshot=snapshot)
+    matrix.render(selector, output, json, buildspec=buildspec, base=base, snapshot=snapshot)
 
 
-@task(help={**SELECTORS, "upgrade": "take the newest versions", "check": "only say whether locks are current", **_JSON})
+@task(
+    help={
+        **SELECTORS,
+        **_OWN,
+        "upgrade": "take the newest versions",
+        "check": "only say whether locks are current",
+        **_JSON,
+    }
+)
 @selecting
-def lock(c: Context, selector: Selector, upgrade: bool = False, check: bool = False, json: bool = False) -> None:
+def lock(
+    c: Context,
+    selector: Selector,
+    buildspec: str | None = None,
+    upgrade: bool = False,
+    check: bool = False,
+    json: bool = False,
+) -> None:
     """Resolve stacks to hashed locks and show what changed."""
     from slipway.commands import locks
 
-    locks.lock(selector, upgrade, check, json)
+    locks.lock(selector, upgrade, check, json, buildspec=buildspec)
 
 
 @task(help={**SELECTORS, **_JSON})
@@ -100,6 +118,7 @@ def add(c: Context, framework: str = "", version: str = "", processor: str = "",
 @task(
     help={
         **SELECTORS,
+        **_OWN,
         **_BASE,
         "builder": "a buildx builder or docker context to build on",
         "dry-run": "show what would be built",
@@ -112,6 +131,7 @@ def build(
     c: Context,
     selector: Selector,
     builder: str | None = None,
+    buildspec: str | None = None,
     base: str | None = None,
     snapshot: str | None = None,
     dry_run: bool = False,
@@ -121,7 +141,8 @@ def build(
     """Build images: `invoke build --framework pytorch`."""
     from slipway.commands import matrix
 
-    matrix.build(selector, dry_run, no_cache, json, builder=builder, base=base, snapshot=snapshot)
+    flags = {"builder": builder, "buildspec": buildspec, "base": base, "snapshot": snapshot}
+    matrix.build(selector, dry_run, no_cache, json, **flags)
 
 
 @task(help={"json": "print one JSON document"})
@@ -461,6 +482,7 @@ def transform(
     iterable=["check"],
     help={
         **SELECTORS,
+        **_OWN,
         "image": "any image of the engine, whoever built it, instead of selectors",
         "check": "only this check or group, with what it needs; may be repeated; files no verdict",
         "force": "run the checks although this image has their verdict",
@@ -474,6 +496,7 @@ def verify(
     c: Context,
     selector: Selector,
     image: str | None = None,
+    buildspec: str | None = None,
     check: list[str] | None = None,  # any other default would take --check apart, letter by letter
     force: bool = False,
     junit: str | None = None,
@@ -483,13 +506,14 @@ def verify(
     """Prove images against the contract, and file the verdicts."""
     from slipway.commands import verify as proving
 
-    proving.verify(selector, image, check or [], force, junit, html, json)
+    proving.verify(selector, image, check or [], force, junit, html, json, buildspec=buildspec)
 
 
 @task(
     iterable=["step"],
     help={
         **SELECTORS,
+        **_OWN,
         "image": "any image of the engine, whoever built it, instead of selectors",
         "device": "cpu | cuda; default: what the image is for",
         "step": "only this step or group; may be repeated; files nothing",
@@ -607,6 +631,54 @@ def launch(
             ours=ours,
         ),
     )
+
+
+@task(
+    positional=["image"],
+    help={
+        "image": "a URI, or the name of an image that was released or pushed here",
+        "key": "the public key: a file, or a KMS address; default: as release.yml says",
+        "identity": "instead of a key: who a keyless certificate must name",
+        "issuer": "who must have vouched for that identity",
+        **_JSON,
+    },
+)
+def audit(c: Context, image: str, key: str = "", identity: str = "", issuer: str = "", json: bool = False) -> None:
+    """Check an image's signature, SBOMs and provenance, with a public key alone."""
+    from slipway.commands import supply
+
+    supply.audit(image, key, identity, issuer, json)
+
+
+@task(help={"every": "also images that newer ones have followed", **_JSON})
+def rescan(c: Context, every: bool = False, json: bool = False) -> None:
+    """Look for vulnerabilities in released images again; list what to rebuild."""
+    from slipway.commands import supply
+
+    supply.rescan(every, json)
+
+
+@task(
+    help={
+        "to": "a folder, or the upload address of a package index; default: dist",
+        "known": "the index's simple pages: what they have is not sent again",
+        **_JSON,
+    }
+)
+def wheels(c: Context, to: str = "dist", known: str = "", json: bool = False) -> None:
+    """Build the toolkits' wheels for Dockerfiles of your own, as files or into a package index."""
+    from slipway.commands import supply
+
+    supply.wheels(to, known, json)
+
+
+@task(help=SELECTORS)
+@selecting
+def ci_matrix(c: Context, selector: Selector) -> None:
+    """Print images as the job matrix of a CI pipeline, one line of JSON."""
+    from slipway.commands import supply
+
+    supply.ci_matrix(selector)
 
 
 @task(help=_JSON)

@@ -44,9 +44,9 @@ def build(project: Path, folder: Path) -> list[Wheel]:
 def publish(made: Sequence[Wheel], index: str, known: str = "") -> None:
     """Upload wheels to a package index (the API that twine and uv speak).
 
-    uv reads its own variables for the login: UV_PUBLISH_TOKEN, or UV_PUBLISH_USERNAME and UV_PUBLISH_PASSWORD; on GitHub
-    Actions it asks for a token itself. `known`: the index's simple pages; files that are there already are not sent
-    again. Raises RegistryError when the index refuses.
+    uv reads its own variables for the login: UV_PUBLISH_TOKEN, or UV_PUBLISH_USERNAME and UV_PUBLISH_PASSWORD; on
+    GitHub Actions it asks for a token itself. `known`: the index's simple pages; what is there is not sent again.
+    Raises RegistryError when the index refuses.
     """
     words = ["publish", "--quiet", "--publish-url", index, *(["--check-url", known] if known else [])]
     done = process.run([lock.uv(), *words, *(str(wheel.path) for wheel in made)], timeout=TIMEOUT, check=False)
