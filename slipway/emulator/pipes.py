@@ -17,11 +17,15 @@ _ATTEMPTS = 100
 
 @dataclass
 class Pipe:
-    """Feeds the pipes of one channel from `start` to `stop`. `problem`: why it could not go on."""
+    """Feeds the pipes of one channel from `start` to `stop`.
+
+    `opened`: whether the job opened the first one. `problem`: why it could not go on.
+    """
 
     folder: Path
     name: str
     blocks: Callable[[], Iterator[bytes]]
+    opened: bool = False
     problem: str = ""
     _epoch: int = 0
     _over: threading.Event = field(default_factory=threading.Event)
@@ -63,6 +67,7 @@ class Pipe:
         try:
             while not self._over.is_set():
                 with contextlib.suppress(BrokenPipeError), self._path(self._epoch).open("wb", buffering=0) as pipe:
+                    self.opened = self.opened or not self._over.is_set()
                     # There before this one ends: a script that comes to its end asks for the next at once.
                     self._make(self._epoch + 1)
                     self._epoch += 1

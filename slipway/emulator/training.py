@@ -26,6 +26,7 @@ from slipway.emulator.layout import HostFolders
 from slipway.emulator.meter import Meter
 from slipway.emulator.metrics import MetricValue
 from slipway.emulator.outcome import gather
+from slipway.emulator.pipes import Pipe
 from slipway.engine.docker import ContainerSpec, Engine, Mount, uninterrupted
 from slipway.errors import EngineError, InputError, SlipwayError
 from slipway.files import naming_full_disk
@@ -105,11 +106,21 @@ class _Attempt:
             logs.mkdir()
         left = job.time_limit - self.history.seconds_since("Training")
         kept_up = self.checkpoints.kept_up([own.checkpoints for own in folders.values()]) if self.checkpoints else None
-        with _feeding(job, self.store, folders, notes), self.engine.run() as run, kept_up or contextlib.nullcontext():
+        with (
+            _feeding(job, self.store, folders, notes) as pipes,
+            self.engine.run() as run,
+            kept_up or contextlib.nullcontext(),
+        ):
             hosts = Cluster(job, folders, self.store, logs).start(run, notes)
             self.history.enter("Training")
             follower = Follower(job, hosts, hear, left, interrupt_after or math.inf)
             follower.follow()
+        if not follower.stopped_by:
+            unread = sorted({pipe.name for pipe in pipes if not pipe.opened})
+            notes += [
+                f"channel {name}: the job never opened its pipe, and SageMaker ends such a job with a time-out"
+                for name in unread
+            ]
         _take_over(work, self.engine, job.image)
         if job.warm_pool is not None:
             _take_over(job.warm_pool, self.engine, job.image)
@@ -157,7 +168,7 @@ def _work_folder(output: Path, engine: Engine, image: str) -> Iterator[Path]:
 @contextlib.contextmanager
 def _feeding(
     job: TrainingJob, store: ChannelStore, folders: Mapping[str, HostFolders], notes: list[str]
-) -> Iterator[None]:
+) -> Iterator[list[Pipe]]:
     """Feed the channels in Pipe mode for as long as the job runs."""
     pipes = [
         pipe
@@ -167,7 +178,7 @@ def _feeding(
     try:
         for pipe in pipes:
             pipe.start()
-        yield
+        yield pipes
     finally:
         for pipe in pipes:
             pipe.stop()

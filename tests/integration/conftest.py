@@ -75,6 +75,26 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
+@pytest.fixture(scope="session")
+def s3() -> Iterator[str]:
+    """An S3 service on a free port of loopback."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def aws_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials that any stand-in for AWS takes."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+
+
 def members(archive: Path) -> dict[str, bytes]:
     """The files of a tar.gz."""
     with tarfile.open(fileobj=io.BytesIO(archive.read_bytes()), mode="r:gz") as opened:

@@ -450,23 +450,8 @@ def test_two_runs_at_once_do_not_meet(bench: Bench, script: Script, tmp_path: Pa
             assert result.model is not None and members(result.model) == {"m": who.encode()}
 
 
-@pytest.fixture(scope="module")
-def s3() -> Iterator[str]:
-    """An S3 service on a free port of loopback."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture
-def bucket(s3: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+def bucket(s3: str, aws_keys: None) -> str:
     client = boto3.client("s3", endpoint_url=s3)
     client.create_bucket(Bucket="data")
     for key, body in {

@@ -10,6 +10,7 @@ import pytest
 
 from slipway.emulator import job
 from slipway.emulator.channels import Channel
+from slipway.emulator.cluster import InstanceGroup
 from slipway.emulator.job import TrainingJob
 from slipway.emulator.metrics import MetricDefinition
 from slipway.errors import InputError
@@ -58,6 +59,18 @@ def test_what_fits_is_taken(tmp_path: Path) -> None:
         ({"environment": {"a": "v" * 513}}, "513 characters"),
         ({"channels": tuple(Channel(str(n), "s3://b") for n in range(21))}, "21 channels"),
         ({"metrics": tuple(MetricDefinition(str(n), "(x)") for n in range(41))}, "41 metric definitions"),
+        ({"hosts": 3, "instance_groups": (InstanceGroup("a", "ml.c5.xlarge", 2),)}, "3 hosts, but the instance groups"),
+        ({"instance_groups": (InstanceGroup("a" * 65, "ml.c5.xlarge", 1),)}, "a name has 1 to 64"),
+        ({"spot_interrupt": -1.0}, "give more than 0"),
+        ({"spot_interrupt": 1.0, "warm_pool": Path("p")}, "a warm pool of spot instances"),
+        (
+            {"warm_pool": Path("p"), "instance_groups": (InstanceGroup("a", "ml.c5.xlarge", 1),)},
+            "a warm pool for a heterogeneous cluster",
+        ),
+        ({"gpus": "0"}, "'0' GPUs"),
+        ({"gpus": "some"}, "'some' GPUs"),
+        ({"checkpoints": "s3://"}, "names no bucket"),
+        ({"checkpoint_path": "checkpoints"}, "is not absolute"),
         ({"channels": (Channel("a", "s3://b"), Channel("a", "s3://c"))}, "'a' is given twice"),
         ({"channels": (Channel("..", "s3://b"),)}, "channel name '..'"),
         ({"channels": (Channel("a/b", "s3://b"),)}, "channel name 'a/b'"),
