@@ -155,7 +155,11 @@ def _toolkit_wheel(name: str, sources: Sources, settings: Settings) -> Path:
     if ready:
         return ready[0]
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=_made(folder.parent)) as scratch:
-        wheel = wheels.build_toolkit(settings.project / "toolkits" / name, Path(scratch), epoch=EPOCH)
+        source = Path(scratch) / name
+        for path, data in files.items():
+            _made((source / path).parent)
+            (source / path).write_bytes(data)
+        wheel = wheels.build_toolkit(source, Path(scratch), epoch=EPOCH)
         target = _made(folder) / wheel.name
         wheel.replace(target)
     return target

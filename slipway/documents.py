@@ -150,8 +150,13 @@ class Document:
 
 def read(path: Path, project: Path) -> Document:
     """Read a YAML file of the project. Raises SpecError when it is missing or cannot be parsed."""
-    name = path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
-    return Document(name, read_text(path, name))
+    shown = name(path, project)
+    return Document(shown, read_text(path, shown))
+
+
+def name(path: Path, project: Path) -> str:
+    """How a file is called in faults: by its path in the project, else by its whole path."""
+    return path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
 
 
 def read_text(path: Path, name: str) -> str:

@@ -12,9 +12,9 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from slipway import process
 from slipway.engine import wheels
@@ -43,6 +43,11 @@ class Part:
     platform: str
     wheel_index: str = ""
     under: tuple[str, ...] = ()  # the parts whose pins bind this one
+    folder: str = "buildspec/locks"  # where its file lies: beside the buildspec file that asks for it
+
+    @property
+    def file(self) -> str:
+        return f"{self.folder}/{self.name}.txt"
 
     def inputs(self, locks: Mapping[str, str]) -> str:
         """Hash of all that decides the lock; it stands in the lock's second line."""
@@ -71,17 +76,26 @@ def parts(image: Image) -> tuple[Part, ...]:
     found: list[Part] = []
     for cell in image.ground:
         asked = (*(() if found else ALWAYS), *cell.packages["common"])
-        below = tuple(part.name for part in found)
-        found.append(Part(common(cell), asked, cell.python, platform, cell.wheel_index, below))
+        below = _names(found)
+        found.append(Part(common(cell), asked, cell.python, platform, cell.wheel_index, below, folder(cell)))
     if image.packages[image.scope]:
-        own, below = image.packages[image.scope], tuple(part.name for part in found)
-        found.append(Part(f"{image.stack_id}/{image.scope}", own, image.python, platform, image.wheel_index, below))
+        name, own, below = f"{image.stack_id}/{image.scope}", image.packages[image.scope], _names(found)
+        found.append(Part(name, own, image.python, platform, image.wheel_index, below, folder(image)))
     return tuple(found)
+
+
+def folder(cell: Image) -> str:
+    """Where the locks of a cell's own stack lie: relative to the project, where its buildspec file is of it."""
+    return (PurePosixPath(cell.file).parent / "locks").as_posix()
 
 
 def common(cell: Image) -> str:
     """The name of the part that every image of a cell's stack installs."""
     return f"{cell.stack_id}/common"
+
+
+def _names(parts: Iterable[Part]) -> tuple[str, ...]:
+    return tuple(part.name for part in parts)
 
 
 def tools_part() -> Part:
@@ -94,9 +108,9 @@ def faults(image: Image, locks: Mapping[str, str]) -> list[str]:
     for part in (*parts(image), tools_part()):
         text = locks.get(part.name)
         if text is None:
-            found.append(f"buildspec/locks/{part.name}.txt does not exist")
+            found.append(f"{part.file} does not exist")
         elif f"# inputs: {part.inputs(locks)}\n" not in text:
-            found.append(f"buildspec/locks/{part.name}.txt was made for other packages than buildspec/ names now")
+            found.append(f"{part.file} was made for other packages than buildspec/ names now")
     return found
 
 
@@ -111,8 +125,8 @@ def resolve(
 ) -> str:
     """Resolve one part and return the lock's text. Pins of the present lock are kept unless `upgrade`; `alone`: of what
     is asked for, not of what that requires."""
-    with tempfile.TemporaryDirectory(prefix="slipway-lock-") as folder:
-        asked, out = Path(folder) / "in.txt", Path(folder) / "out.txt"
+    with tempfile.TemporaryDirectory(prefix="slipway-lock-") as scratch:
+        asked, out = Path(scratch) / "in.txt", Path(scratch) / "out.txt"
         asked.write_text("".join(f"{line}\n" for line in part.requirements))
         if part.name in locks and not upgrade:
             out.write_text(locks[part.name])
@@ -123,7 +137,7 @@ def resolve(
         if alone:
             argv.append("--no-deps")
         if part.under:
-            bound = Path(folder) / "bound.txt"
+            bound = Path(scratch) / "bound.txt"
             bound.write_text("".join(f"{pin.name}=={pin.version}\n" for pin in part.bound(locks)))
             argv += ["--constraint", bound]
         for path in pip.constraints:
@@ -168,7 +182,7 @@ def compare(part: Part, old: str, new: str) -> Change:
 
 def write(project: Path, part: Part, old: str, new: str) -> Change:
     """Write one lock and say what it changed."""
-    write_whole(project / "buildspec" / "locks" / f"{part.name}.txt", new)
+    write_whole(project / part.file, new)
     return compare(part, old, new)
 
 

@@ -170,12 +170,12 @@ def _refuse_replaced(images: tuple[Image, ...], sources: Sources) -> None:
     faults = {}
     for image in images:
         held: dict[str, str] = {}
-        parts = [(part.name, pin) for part in lock.parts(image) for pin in wheels.pins(sources.locks[part.name])]
-        for part, pin in parts:
+        pins = [(part.file, pin) for part in lock.parts(image) for pin in wheels.pins(sources.locks[part.name])]
+        for file, pin in pins:
             if pin.name in held:
-                what = f"buildspec/locks/{part}.txt replaces {held[pin.name]} by {pin.version}"
+                what = f"{file} replaces {held[pin.name]} by {pin.version}"
                 faults[what] = Fault(what, "take it out of what adds it, and run `invoke lock`", *place(image))
-            held.setdefault(pin.name, f"{pin.name} {pin.version} of buildspec/locks/{part}.txt")
+            held.setdefault(pin.name, f"{pin.name} {pin.version} of {file}")
         for name in image.toolkits:
             if own[name] in held:
                 what = f"{image.id}: the toolkit {name} replaces {held[own[name]]}"

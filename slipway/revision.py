@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from slipway import process
+from slipway import lock, process
 from slipway.base import EPOCH
 from slipway.errors import ProgramError
 from slipway.plan import Plan
@@ -69,12 +69,12 @@ def _commits(image: Image, paths: list[str], project: Path) -> set[str]:
 
 def inputs(image: Image, plan: Plan) -> list[str]:
     """The files and folders of the project that decide an image, besides its lines of the buildspec file."""
-    found = {RECIPE, "dockerfiles/install.j2"}
+    found = {RECIPE, "dockerfiles/install.j2", *(part.file for part in (*lock.parts(image), lock.tools_part()))}
+    # A toolkit lies with the project, or beside a file of the user's own; git passes over a path that is not there.
+    homes = {"toolkits", *(f"{PurePosixPath(cell.file).parent}/toolkits" for cell in image.ground)}
     for stage in plan.needed(image):
         found |= {f"dockerfiles/{name}" for name in (stage.template, *stage.extras)}
-        found |= {f"toolkits/{name}" for name in stage.toolkits}
-        if stage.lock:
-            found.add(f"buildspec/locks/{stage.lock}.txt")
+        found |= {f"{home}/{name}" for home in homes for name in stage.toolkits}
     return sorted(found)
 
 

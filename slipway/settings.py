@@ -45,6 +45,7 @@ KNOWN: tuple[Setting, ...] = (
     Setting("snapshot", "", "freezes bootstrapped Debian packages: a time such as 20261101T000000Z, or an archive URL"),
     Setting("snapshot-archive", "", "where `snapshot` finds a day; empty: as in buildspec/defaults/addresses.yml"),
     Setting("apt-mirror", "", "Debian mirror for the bootstrap; empty: mmdebstrap's own default"),
+    Setting("buildspec", "", "a buildspec file of your own, anywhere; its locks and toolkits lie beside it"),
     Setting("builder", "", "buildx builder or docker context to build on; empty: the engine's own"),
     Setting("wheel-index", "", "takes the place of the framework's own wheel index of buildspec/"),
     Setting("package-index", "", "where pip's settings name no index; empty: as in buildspec/defaults/addresses.yml"),
@@ -116,6 +117,13 @@ class Settings:
     @property
     def state(self) -> Path:
         return self.project / self.text("state")
+
+    @property
+    def own(self) -> Path | None:
+        """The buildspec file of the user's own: relative to the current folder, in slipway.yml to the project's root."""
+        given = self.text("buildspec")
+        in_file = self.values["buildspec"].source.startswith("slipway.yml")
+        return (self.project if in_file else Path.cwd()) / Path(given).expanduser() if given else None
 
     @property
     def in_ci(self) -> bool:

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from slipway.lock import Change, Part
 
 
-def lock(selector: Selector, upgrade: bool, check: bool, json: bool) -> None:
+def lock(selector: Selector, upgrade: bool, check: bool, json: bool, **flags: str | None) -> None:
     """Resolve stacks to hashed locks and show what changed."""
     from slipway import lock as locks
     from slipway.errors import LockError
 
-    with command(json) as (settings, console):
-        matrix = load.load(settings.project)
+    with command(json, **flags) as (settings, console):
+        matrix = load.load(settings.project, settings.own)
         chosen = select(matrix, selector) if selector.given else matrix.buildable
-        texts = dict(load.read_sources(settings.project).locks)
+        texts = dict(load.read_sources(settings.project, settings.own).locks)
         if check:
             faults = [f"{image.id}: {what}" for image in chosen for what in locks.faults(image, texts)]
             if faults:
@@ -49,10 +49,10 @@ def outdated(selector: Selector, json: bool) -> None:
     from slipway import lock as locks
 
     with command(json) as (settings, console):
-        matrix = load.load(settings.project)
+        matrix = load.load(settings.project, settings.own)
         chosen = select(matrix, selector) if selector.given else matrix.buildable
         pip = settings.pip()
-        texts = dict(load.read_sources(settings.project).locks)
+        texts = dict(load.read_sources(settings.project, settings.own).locks)
         upgraded = dict(texts)
         named: dict[str, dict[str, tuple[str, str]]] = {}
         changes = []
@@ -92,13 +92,13 @@ def add(framework: str, version: str, processor: str, json: bool) -> None:
             raise UsageError(
                 "add wants a framework and a version", fix="invoke add --framework pytorch --version 2.15.0"
             )
-        model = select(load.load(settings.project), Selector(framework=framework, processor=processor))[0]
+        model = select(load.load(settings.project, settings.own), Selector(framework=framework, processor=processor))[0]
         addition = additions.add(documents.read(settings.project / model.file, settings.project), model, version)
-        pip, before = settings.pip(), load.read_sources(settings.project).locks
+        pip, before = settings.pip(), load.read_sources(settings.project, settings.own).locks
         texts = dict(before)
 
         def resolved(text: str) -> tuple[list[Part], dict[str, str]]:
-            cells = load.load(settings.project, {model.file: text}).buildable
+            cells = load.load(settings.project, settings.own, instead={model.file: text}).buildable
             own = [cell for cell in cells if (cell.framework, cell.stack) == (model.framework, addition.key)]
             found = dict(texts)
             parts = _parts(own)
@@ -124,7 +124,11 @@ def add(framework: str, version: str, processor: str, json: bool) -> None:
 def _parts(images: Sequence[Image]) -> list[Part]:
     from slipway import lock as locks
 
-    return list(dict.fromkeys([locks.tools_part(), *(part for image in images for part in locks.parts(image))]))
+    """What to resolve for these images: the installer and their stacks; for one of a user's own file that alone, as it
+    stands on what the project has locked."""
+    wanted = [part for image in images for part in locks.parts(image) if part.folder == locks.folder(image)]
+    tools = locks.tools_part()
+    return list(dict.fromkeys([*([tools] if any(part.folder == tools.folder for part in wanted) else []), *wanted]))
 
 
 def _show(changes: Sequence[Change], console: Console) -> None:

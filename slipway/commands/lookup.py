@@ -76,7 +76,7 @@ def _supported_until(settings: Settings, push: Push) -> str:
     from slipway.spec import load
 
     try:
-        images = load.load(settings.project).images
+        images = load.load(settings.project, settings.own).images
     except SpecError:  # `invoke list` tells what is wrong; an image that was pushed can be looked up all the same
         return ""
     same = (image for image in images if (image.framework, image.version) == (push.framework, push.version))

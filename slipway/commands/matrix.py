@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from slipway.plan import Plan
 
 
-def list_images(selector: Selector, json: bool) -> None:
+def list_images(selector: Selector, json: bool, **flags: str | None) -> None:
     """Every cell of the matrix, with what is said of it."""
-    with command(json) as (settings, console):
-        matrix = load.load(settings.project)
+    with command(json, **flags) as (settings, console):
+        matrix = load.load(settings.project, settings.own)
         chosen = _chosen(matrix, selector, excluded=True)
         rows = [(image.id, f"{image.repository}:{image.tag}", _state(image), image.supported_until) for image in chosen]
         console.table(("image", "repository:tag", "state", "supported until"), rows)
@@ -105,8 +105,8 @@ def _plan(
     """The plan of what was selected; without a selector that of the whole matrix, unless images must be named."""
     from slipway import plan as plans
 
-    matrix = load.load(settings.project)
-    sources = load.read_sources(settings.project)
+    matrix = load.load(settings.project, settings.own)
+    sources = load.read_sources(settings.project, settings.own)
     named = must_name or selector.given or selector.everything
     chosen = select(matrix, selector) if named else matrix.buildable
     found = {

@@ -32,7 +32,7 @@ def push(selector: Selector, registry: str | None, number: str | None, json: boo
 
     with command(json) as (settings, console):
         records = Records(settings.state)
-        matrix = load.load(settings.project)
+        matrix = load.load(settings.project, settings.own)
         builds = _newest_builds(records, select(matrix, selector))
         exactly = _number(number, len(builds))
         axes = ("framework", "version")

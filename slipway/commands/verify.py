@@ -25,6 +25,7 @@ def verify(
     junit: str | None,
     html: str | None,
     json: bool,
+    **flags: str | None,
 ) -> None:
     """Run the contract's checks over each image and file the verdicts. Raises VerifyError unless all passed."""
     from slipway.engine.docker import Engine
@@ -33,7 +34,7 @@ def verify(
     from slipway.verify import contract, page, report
     from slipway.verify.runner import Verifier
 
-    with command(json) as (settings, console):
+    with command(json, **flags) as (settings, console):
         for option, file in (("--junit", junit), ("--html", html)):
             if file and Path(file).is_dir():
                 raise UsageError(f"{option} {file} is a folder", fix="name a file in it")

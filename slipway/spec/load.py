@@ -14,18 +14,21 @@ from slipway.spec.cells import Part
 from slipway.spec.model import SCOPES, Matrix, Sources
 
 
-def load(project: Path, instead: Mapping[str, str] | None = None) -> Matrix:
-    """Read every file of buildspec/; `instead` holds texts that take the place of files, by their name in the project.
+def load(project: Path, own: Path | None = None, *, instead: Mapping[str, str] | None = None) -> Matrix:
+    """Read every file of buildspec/, and a team's `own` file, which may lie anywhere.
 
-    Raises SpecError that lists each fault with file, line and fix.
+    `instead` holds texts that take the place of files, by their name in the project. Raises SpecError that lists each
+    fault with file, line and fix.
     """
     known = faults.Known(
-        toolkits=tuple(sorted(path.parent.name for path in (project / "toolkits").glob("*/pyproject.toml"))),
+        toolkits=tuple(sorted(_toolkits(project, own))),
         scopes=tuple(scope for scope in SCOPES if (project / "dockerfiles" / f"{scope}.Dockerfile.j2").is_file()),
     )
     paths = sorted((project / "buildspec").glob("*.yml"))
     if not paths:
         raise SpecError("buildspec/ holds no .yml file", fix="add one; docs/extending-the-matrix.md shows how")
+    if own is not None and own.resolve() not in [path.resolve() for path in paths]:
+        paths.append(own.resolve())
     parts, wrong = _read(paths, project, instead or {})
     for part in parts:
         wrong += faults.of_file(part, parts, known)
@@ -43,10 +46,10 @@ def _read(paths: list[Path], project: Path, instead: Mapping[str, str]) -> tuple
     wrong: list[Fault] = []
     for path in paths:
         try:
-            name = path.relative_to(project).as_posix()
+            name = documents.name(path, project)
             document = Document(name, instead[name]) if name in instead else documents.read(path, project)
         except SpecError as error:
-            wrong += error.faults or (Fault(error.message, error.fix, path.relative_to(project).as_posix()),)
+            wrong += error.faults or (Fault(error.message, error.fix, documents.name(path, project)),)
             continue
         parsed, found = document.validate(BuildspecFile)
         wrong += found
@@ -55,26 +58,36 @@ def _read(paths: list[Path], project: Path, instead: Mapping[str, str]) -> tuple
     return parts, wrong
 
 
-def read_sources(project: Path) -> Sources:
-    """Read templates, locks and toolkits."""
-    locks = project / "buildspec" / "locks"
-    toolkits = project / "toolkits"
+def read_sources(project: Path, own: Path | None = None) -> Sources:
+    """Read templates, locks and toolkits; locks and toolkits of a team's `own` buildspec file lie beside it."""
     return Sources(
         templates={
-            path.name: documents.read_text(path, path.relative_to(project).as_posix())
+            path.name: documents.read_text(path, documents.name(path, project))
             for path in sorted((project / "dockerfiles").glob("*.j2"))
         },
         locks={
-            path.relative_to(locks).with_suffix("").as_posix(): documents.read_text(
-                path, path.relative_to(project).as_posix()
+            path.relative_to(folder).with_suffix("").as_posix(): documents.read_text(
+                path, documents.name(path, project)
             )
-            for path in sorted(locks.rglob("*.txt"))
+            for folder in (project / "buildspec" / "locks", *([own.resolve().parent / "locks"] if own else []))
+            for path in sorted(folder.rglob("*.txt"))
         },
         toolkits={
-            folder.name: {path.relative_to(folder).as_posix(): path.read_bytes() for path in tree_files(folder)}
-            for folder in sorted(toolkits.iterdir())
-            if folder.is_dir()
-        }
-        if toolkits.is_dir()
-        else {},
+            name: {path.relative_to(folder).as_posix(): path.read_bytes() for path in tree_files(folder)}
+            for name, folder in sorted(_toolkits(project, own).items())
+        },
     )
+
+
+def _toolkits(project: Path, own: Path | None) -> dict[str, Path]:
+    """The folders of toolkits by their names: the project's, and those beside a team's own file.
+
+    Raises SpecError for a name that both have.
+    """
+    found: dict[str, Path] = {}
+    for root in dict.fromkeys([project / "toolkits", *([own.resolve().parent / "toolkits"] if own else [])]):
+        for path in sorted(root.glob("*/pyproject.toml")):
+            if path.parent.name in found:
+                raise SpecError(f"{path.parent} has the name of a toolkit of Slipway", fix="give it another name")
+            found[path.parent.name] = path.parent
+    return found

@@ -36,7 +36,7 @@ def test_an_entry_has_the_form_of_the_newest(project: Path, file: documents.Docu
     assert stacks["1.2"] == yaml.safe_load(FORM)["stacks"]["1.2"], "what was there stays as it is"
     assert text.count("# The stable one.") == 1
     assert text.index("# The stable one.") > text.index('"1.3"'), "a comment stays with its own stack"
-    images = load.load(project, {"buildspec/small.yml": text}).images
+    images = load.load(project, instead={"buildspec/small.yml": text}).images
     assert {image.version for image in images if image.newest} == {"1.3.4"}
 
 
