@@ -7,6 +7,12 @@ from slipway.spec.model import Image
 
 RUNTIME = "nvidia-cuda-runtime"
 
+ARCHITECTURES = "io.slipway.cuda.architectures"
+"""The label of GPU images that names what their CUDA code was compiled for: `sm_75 sm_80 compute_90`."""
+
+DRIVER = "io.slipway.nvidia-driver.minimum"
+"""The label of GPU images that names the oldest driver under which they run."""
+
 # The oldest driver under which any CUDA of a major version runs; NVIDIA, "CUDA Compatibility", minor version
 # compatibility. Datacenter GPUs reach further back with the forward compatibility package, which no image holds.
 MINIMUM_DRIVERS = {"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 CA_VARIABLE = "HOST_CA"
 WHEELS_VARIABLE = "WHEELS"
-DRIVER = "io.slipway.nvidia-driver.minimum"
 CAPABILITY = "com.amazonaws.sagemaker.capabilities."
 _FOLDER = "dockerfiles/"
 
@@ -237,7 +236,9 @@ def labels(
     found = {f"{dlc}.{fact}": "true" for fact in facts}
     found |= {f"{CAPABILITY}{name}": "true" for toolkit in held for name in toolkit.capabilities}
     if image.cuda and (driver := cuda.minimum_driver(image.cuda)):
-        found[DRIVER] = driver
+        found[cuda.DRIVER] = driver
+    if image.cuda_architectures:
+        found[cuda.ARCHITECTURES] = " ".join(image.cuda_architectures)
     name, _, digest = base.reference.partition("@") if isinstance(base, Pulled) else (describe(base), "", "")
     opencontainers = {
         "title": image.id,

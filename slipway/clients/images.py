@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from slipway import cuda
 from slipway.clients import instances, lookup
 from slipway.clients.accelerate import Config
 from slipway.errors import NotFoundError
@@ -13,9 +14,6 @@ from slipway.records import Push
 
 OURS = "com.amazonaws.ml.engines.sagemaker.dlc.contributor.slipway"
 """The label by which an image says that it is of Slipway."""
-
-ARCHITECTURES = "slipway.cuda.architectures"
-"""The label of GPU images that names what their CUDA code was compiled for: `sm_75 sm_80 compute_90`."""
 
 Labels = Callable[[str], Mapping[str, str] | None]
 """From a reference to the labels of an image that is at hand, None where it is not."""
@@ -59,7 +57,7 @@ def facts(reference: str, pushes: Sequence[Push], labels: Labels = lambda refere
         found = replace(tagged, reference=reference, ours=True, region=found.region, yanked=pushed.yanked)
     given = labels(reference)
     if given is not None:
-        architectures = tuple(given.get(ARCHITECTURES, "").replace(",", " ").split())
+        architectures = tuple(given.get(cuda.ARCHITECTURES, "").replace(",", " ").split())
         found = replace(found, ours=found.ours or OURS in given, architectures=architectures)
     return found
 

@@ -69,6 +69,7 @@ def _own(part: Part, key: str, stack: StackPart) -> list[Image]:
             os=stack.os,
             architecture=architecture,
             cuda=of_processor.cuda or "",
+            cuda_architectures=tuple(of_processor.cuda_architectures or ()),
             packages=_packages(stack, processor, scope),
             layers=tuple(map(tuple, [*of_processor.layers, *file.layers])),
             leave_out=_paths(stack),

@@ -68,8 +68,14 @@ def _processors(document: Document, framework: str, here: Place, stack: StackPar
         place = (*here, "processors", name)
         if name == "gpu" and part.cuda is None:
             found.append(document.fault(place, "a gpu cell needs its CUDA version", 'add cuda: "13.0", say'))
+        if name == "gpu" and part.cuda_architectures is None:
+            what = "a gpu cell needs the GPUs that its framework was compiled for"
+            found.append(document.fault(place, what, "add cuda-architectures: [sm_80], say"))
         if name == "cpu" and part.cuda is not None:
             found.append(document.fault((*place, "cuda"), "a cpu cell has no CUDA version", "remove it"))
+        if name == "cpu" and part.cuda_architectures is not None:
+            what = "a cpu cell has no CUDA code"
+            found.append(document.fault((*place, "cuda-architectures"), what, "remove it"))
         if framework != NO_FRAMEWORK and not stack.packages.common and not getattr(stack.packages, name):
             found.append(document.fault((*here, "packages"), f"no package is named for {name}", "name the framework's"))
     return found

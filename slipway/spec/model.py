@@ -30,6 +30,7 @@ class Image:
     below: Image | None = None  # the cell of the stack that this one's stands on
     architecture: str = "amd64"
     cuda: str = ""
+    cuda_architectures: tuple[str, ...] = ()  # that the framework was compiled for: `sm_80`, `compute_90`
     packages: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # "common" (the processor's in it), scope's own

@@ -41,6 +41,12 @@ def _library(text: str) -> str:
     return text
 
 
+def _cuda_architecture(text: str) -> str:
+    if not re.fullmatch(r"(sm|compute)_\d{2,3}[af]?", text):
+        raise ValueError(f"{text!r} is not an architecture of CUDA code | write it as sm_80, or compute_90")
+    return text
+
+
 def _not_a_number(value: Any) -> Any:
     """YAML reads 2.10 as the number 2.1: a version that lost its quotes must not pass as another one."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -66,6 +72,7 @@ def _date(value: Any) -> Any:
 
 Version = Annotated[str, BeforeValidator(_not_a_number), AfterValidator(_version)]
 Minor = Annotated[str, BeforeValidator(_not_a_number), AfterValidator(_minor)]
+CudaArchitecture = Annotated[str, AfterValidator(_cuda_architecture)]
 Requirement = Annotated[str, AfterValidator(_requirement)]
 Library = Annotated[str, AfterValidator(_library)]
 Address = Annotated[str, AfterValidator(_address)]
@@ -91,10 +98,17 @@ class _Part(BaseModel):
 
 
 class ProcessorPart(_Part):
-    """A processor of a stack. `cuda` is the CUDA version of the framework's wheels: GPU cells need it."""
+    """A processor of a stack. GPU cells need both: `cuda`, the CUDA version of the framework's wheels, and
+    `cuda-architectures`, what their CUDA code was compiled for."""
 
     architectures: list[Architecture] = Field(default=["amd64"], min_length=1)
     cuda: Minor | None = None
+    cuda_architectures: list[CudaArchitecture] | None = Field(
+        default=None,
+        alias="cuda-architectures",
+        min_length=1,
+        description="what the framework was compiled for: GPUs (sm_80), intermediate code for later ones (compute_90)",
+    )
     layers: list[list[Pattern]] = Field(
         default=[],
         description="packages that get a layer of their own below the others; * stands for any letters",

@@ -18,6 +18,7 @@ DISTRIBUTIONS = {
     # An image without a framework has the version of its toolkit.
     "base": ("slipway-training", "slipway-inference"),
 }
+CUDA_ARCHITECTURES = "io.slipway.cuda.architectures"
 NO_FRAMEWORK = "base"  # the name of images that bring none; their version is the toolkits'
 MACHINES = {"x86": "x86_64", "arm64": "aarch64"}
 TAG = re.compile(
@@ -81,6 +82,11 @@ def test_labels_true(config: dict[str, Any], looked: Inspection, reference: str,
             held = contradiction(name, ("py" if name == "python" else "") + parts[name], facts, kind)
             if held:
                 wrong.append(f"{where} {tag} says {name} {parts[name]}, the image holds {held}")
+    if CUDA_ARCHITECTURES in labels:
+        said, held = labels[CUDA_ARCHITECTURES].split(), facts["cuda_architectures"]
+        if sorted(said) != sorted(held):
+            shown = f"the framework is compiled for {' '.join(held) or 'no GPU'}"
+            wrong.append(f"the label {CUDA_ARCHITECTURES} says {' '.join(said)}, {shown}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -27,7 +27,9 @@ def test_a_cells_lock_must_hold_its_own_build(project: Path) -> None:
 
 
 def test_such_a_cell_is_not_planned(project: Path) -> None:
-    gpu = SPEC.replace("cpu:\n        architectures: [amd64, arm64]", 'gpu: {cuda: "13.0"}').split("excluded:")[0]
+    gpu = SPEC.replace(
+        "cpu:\n        architectures: [amd64, arm64]", 'gpu: {cuda: "13.0", cuda-architectures: [sm_80]}'
+    ).split("excluded:")[0]
     (project / "buildspec" / "small.yml").write_text(gpu)
     lock_all(project)
     images = [image for image in load.load(project).buildable if image.processor == "gpu"]
@@ -39,6 +41,6 @@ def test_such_a_cell_is_not_planned(project: Path) -> None:
 def test_the_label_names_the_oldest_driver(project: Path) -> None:
     facts = {"revision": "", "created": "", "base": base.of("debian12")}
     gpu = replace(image_of(project), processor="gpu", cuda="12.6")
-    assert render.labels(gpu, **facts)[render.DRIVER] == "525.60.13"  # type: ignore[arg-type]
-    assert render.DRIVER not in render.labels(image_of(project), **facts)  # type: ignore[arg-type]
+    assert render.labels(gpu, **facts)[cuda.DRIVER] == "525.60.13"  # type: ignore[arg-type]
+    assert cuda.DRIVER not in render.labels(image_of(project), **facts)  # type: ignore[arg-type]
     assert cuda.minimum_driver("99.1") == ""

@@ -110,7 +110,10 @@ def test_a_familys_name_means_all_its_frameworks(tall: Path, write: Write) -> No
 
 
 def test_the_newest_stack_is_that_of_each_processor(project: Path, write: Write) -> None:
-    write("buildspec/small.yml", SPEC.replace("cpu:\n        architectures: [amd64, arm64]", 'gpu: {cuda: "13.0"}'))
+    write(
+        "buildspec/small.yml",
+        SPEC.replace("cpu:\n        architectures: [amd64, arm64]", 'gpu: {cuda: "13.0", cuda-architectures: [sm_80]}'),
+    )
     write("buildspec/small.yml", (project / "buildspec/small.yml").read_text().split("excluded:")[0])
     newest = {image.version: image.newest for image in load.load(project).images}
     assert newest == {"1.2.0": True, "1.1.0": True}

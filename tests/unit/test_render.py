@@ -233,7 +233,7 @@ def test_linters_find_nothing_in_any_rendering(given: dict[str, str], tmp_path: 
     (project / "buildspec" / "small.yml").write_text(
         (project / "buildspec" / "small.yml")
         .read_text()
-        .replace("cpu: {}", 'gpu: {cuda: "13.0"}')
+        .replace("cpu: {}", 'gpu: {cuda: "13.0", cuda-architectures: [sm_80]}')
         .replace("small==1.1.0]", "small==1.1.0, nvidia-cuda-runtime==13.0.96]")
     )
     lock_all(project)

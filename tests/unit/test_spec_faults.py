@@ -57,6 +57,17 @@ def test_the_file_that_the_others_change_is_right(project: Path) -> None:
             '      cpu:\n        cuda: "13.0"\n        arch',
             "a cpu cell has no CUDA version",
         ),
+        ("      cpu:\n        arch", "      gpu:\n        arch", "a gpu cell needs the GPUs that its framework"),
+        (
+            "      cpu:\n        arch",
+            "      cpu:\n        cuda-architectures: [sm_80]\n        arch",
+            "a cpu cell has no CUDA code",
+        ),
+        (
+            "      cpu:\n        arch",
+            "      gpu:\n        cuda-architectures: ['8.0']\n        arch",
+            "'8.0' is not an architecture of CUDA code",
+        ),
         ("      cpu:\n        arch", "      tpu:\n        arch", "'tpu' is not known"),
         ("[amd64, arm64]", "[amd64, arm65]", "'arm65' is not known (fix: did you mean arm64"),
         ("training: [training]", "training: [trainer]", "there is no toolkit 'trainer' (fix: did you mean training?)"),

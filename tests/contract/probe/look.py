@@ -31,6 +31,16 @@ STRAY = re.compile(
 )
 
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")
+# Prints what a framework's CUDA code was compiled for. TensorFlow is not imported for it: that takes seconds.
+COMPILED_FOR = {
+    "torch": "import torch\nprint(getattr(torch._C, '_cuda_getArchFlags', str)() or '')",
+    "tensorflow": (
+        "import importlib.util as util, os, runpy\n"
+        "folder = util.find_spec('tensorflow').submodule_search_locations[0]\n"
+        "built = runpy.run_path(os.path.join(folder, 'python', 'platform', 'build_info.py'))['build_info']\n"
+        "print(*built.get('cuda_compute_capabilities', ()))"
+    ),
+}
 # What images advertise, and is there to be imported where it is installed.
 ADVERTISED = (
     *FRAMEWORKS,
@@ -55,6 +65,7 @@ def main():
         "packages": packages,
         "pip_check": checked,
         "imports": imports([name for name in ADVERTISED if found(name.partition(".")[0])]),
+        "cuda_architectures": cuda_architectures(packages),
         "train": executable(shutil.which("train")),
         "serve": executable(shutil.which("serve")),
         "leftovers": leftovers,
@@ -74,6 +85,14 @@ def imports(names):
     if run([sys.executable, "-c", code, *names], limit=300)[0] == 0:
         return {name: [0, ""] for name in names}
     return {name: run([sys.executable, "-c", "import " + name]) for name in names}
+
+
+def cuda_architectures(packages):
+    """`["sm_80", "compute_90"]`; none where no CUDA comes along."""
+    if not any(name.startswith("nvidia-cuda-runtime") for name in packages):
+        return []
+    codes = [code for name, code in COMPILED_FOR.items() if found(name)]
+    return [word for code in codes for word in run([sys.executable, "-c", code])[1].split()]
 
 
 def run(command, limit=60, **options):

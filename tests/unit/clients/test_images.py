@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from slipway import cuda
 from slipway.clients import images, instances
 from slipway.clients.accelerate import Config
 from slipway.errors import NotFoundError
@@ -55,7 +56,7 @@ def test_an_image_is_ours_by_its_whole_tag(end: str) -> None:
 
 
 def test_an_image_is_ours_by_its_label() -> None:
-    labels = {images.OURS: "true", images.ARCHITECTURES: "sm_80 compute_90"}
+    labels = {images.OURS: "true", cuda.ARCHITECTURES: "sm_80 compute_90"}
     found = images.facts("mine", (), lambda reference: labels)
     assert found.ours
     assert found.architectures == ("sm_80", "compute_90")
