@@ -83,3 +83,79 @@ def test_a_client_that_reads_nothing_holds_its_own_answer_only(start):
         deaf.post(b"20000000", b"content-type: application/json")
     assert server.post(b"3", Content_Type="application/json").body == b"xxx"
     assert resident(server.workers()[0]) < 400 << 20
+
+
+def test_a_flood_of_requests_waits_in_the_kernel_or_is_refused(start, tmp_path):
+    code = """
+        import os, time
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept):
+            if data[:5] == b"hold ":
+                path = bytes(data[5:]).decode()
+                open(path, "w").close()
+                while os.path.exists(path):
+                    time.sleep(0.005)
+            return b"%d" % len(data), "text/plain"
+    """
+    server = start(code, SLIPWAY_QUEUE_SIZE="20").ready()
+    kind = b"content-type: application/octet-stream"
+    held = tmp_path / "held"
+    first = server.client().post(b"hold " + os.fsencode(held), kind)
+    serving.wait_for(held.exists, server)
+    before = resident(server.pid) + resident(server.workers()[0])
+    flood = [server.client().post(b"x" * 100_000, kind) for _ in range(300)]
+    refused = [client for client in flood if refused_by_now(client, server)]
+    assert resident(server.pid) + resident(server.workers()[0]) - before < 8 << 20
+    assert server.ping() == 200
+    held.unlink()
+    answers = [client.answer() for client in flood]
+    assert first.answer().status == 200
+    assert [answer.status for answer in answers].count(200) >= 20
+    for answer in answers:
+        assert answer.status in (200, 503)
+        if answer.status == 503:
+            assert (answer.error["type"], answer.headers["retry-after"]) == ("QueueFull", "1")
+    assert len(refused) >= 300 - 21 - 1
+
+
+def refused_by_now(client: serving.Client, server: serving.Server) -> bool:
+    """Whether a request was answered while the only worker is held; pings show that the supervisor has come so far."""
+    server.ping()
+    client.connection.setblocking(False)
+    try:
+        return bool(client.connection.recv(1, socket.MSG_PEEK))
+    except BlockingIOError:
+        return False
+    finally:
+        client.connection.settimeout(serving.BOUND)
+
+
+@pytest.mark.parametrize("path", [b"/invocations", b"/ping"])
+def test_heads_that_are_too_large_are_refused(start, path):
+    server = start().ready()
+    for lines in (b"x: " + b"y" * 1_000_000, b"\r\n".join(b"x%d: y" % number for number in range(50_000))):
+        client = server.client()
+        method = b"GET" if path == b"/ping" else b"POST"
+        with contextlib.suppress(ConnectionError):  # it need not read to the end
+            client.send(method + b" " + path + b" HTTP/1.1\r\nhost: x\r\n" + lines + b"\r\ncontent-length: 0\r\n\r\n")
+        answer = client.answer()
+        assert (answer.status, answer.error["type"]) == (431, "RequestHeaderFieldsTooLarge")
+    assert server.post(b"x").body == b"x"
+
+
+def test_a_client_that_stops_in_the_middle_of_its_body_is_given_up(start):
+    code = """
+        from sagemaker_inference.server import serving
+        serving.READ_SECONDS = serving.SWEEP_SECONDS = 0.1
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept):
+            return data, accept
+    """
+    server = start(code).ready()
+    stopped = server.client().send(b"POST /invocations HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf")
+    answer = stopped.answer()
+    assert (answer.status, answer.error["type"]) == (408, "RequestTimeout")
+    assert stopped.ended()
+    assert server.post(b"x").body == b"x"
