@@ -33,7 +33,9 @@ def explain(
 ) -> tuple[str, str]:
     """What kept the regex from matching, and the nearest of the lines (empty: none is near)."""
     known_by = word(definition)
-    numbered = [line[:_LONGEST_LINE] for line in lines if re.search(r"[0-9]|\b(?:nan|inf)", line, re.IGNORECASE)]
+    numbered = [
+        _around(known_by, line) for line in lines if re.search(r"[0-9]|\b(?:nan|inf)", line, re.IGNORECASE)
+    ]
     held = [line for line in numbered if known_by.lower() in line.lower()]
     changes = _changes(known_by)
     for count in (1, 2, 3):
@@ -47,6 +49,14 @@ def explain(
         return f"it matched no line; the nearest one that holds {known_by!r} is shown", held[0]
     near = difflib.get_close_matches(patterns.literal(definition.regex) or definition.name, numbered, n=1, cutoff=0.3)
     return f"it matched no line, and none that was kept holds {known_by!r} with a number", near[0] if near else ""
+
+
+def _around(known_by: str, line: str) -> str:
+    """The part of a very long line (a progress bar is one, up to its end) that has the word."""
+    if len(line) <= _LONGEST_LINE:
+        return line
+    begin = max(line.lower().find(known_by.lower()) - _LONGEST_LINE // 2, 0)
+    return line[begin : begin + _LONGEST_LINE]
 
 
 def _prefix(known_by: str, line: str) -> str:
@@ -75,6 +85,8 @@ def _changes(known_by: str) -> list[tuple[str, Callable[[str], str]]]:
         ),
         ("the number is no plain decimal one (its sign, exponent, nan or inf)", replacing(_VALUE, "1.0")),
         ("the name is printed in other letters", replacing(rf"(?i){word_itself}", lambda found: known_by)),
+        ("a carriage return ends the line", lambda line: line.rstrip("\r")),
+        ("carriage returns of a progress bar stand in the line", lambda line: line.rpartition("\r")[2]),
         ("colour codes stand in the line", replacing(r"\x1b\[[0-9;]*m", "")),
         ("blanks stand otherwise around the separator", replacing(r"\s*([:=])\s*", r"\1 ")),
         ("blanks stand around the separator", replacing(r"\s*([:=])\s*", r"\1")),

@@ -47,6 +47,11 @@ def measure(contestants: Mapping[str, Callable[[], float]], rounds: int = ROUNDS
     return values
 
 
+def plain(name: str, values: Sequence[float], bound: float) -> Figure:
+    """The median of the values themselves."""
+    return _figure(name, values, bound)
+
+
 def ratio(name: str, ours: Sequence[float], floor: Sequence[float], bound: float) -> Figure:
     """The median of ours/floor by round."""
     return _figure(name, [mine / theirs for mine, theirs in zip(ours, floor, strict=True)], bound)

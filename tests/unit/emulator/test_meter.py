@@ -90,6 +90,39 @@ def test_a_prefix_of_a_rank_launcher_hides_an_anchored_regex() -> None:
     assert "something stands before the name" in problem.what
 
 
+def test_a_progress_bar_is_one_line_up_to_its_line_feed() -> None:
+    bar = "".join(f"\r{done}%|#####  | loss={done}.5" for done in range(1, 101))
+    loss = MetricDefinition("loss", "loss=([0-9.]+)")
+    summary, problems = measure(f"{bar}\nloss=7.5\r\n", loss)
+    assert (summary.count, summary.last, problems) == (2, 7.5, ())
+
+
+@pytest.mark.parametrize(
+    ("regex", "line", "cause"),
+    [
+        ("loss=([0-9.]+)$", "loss=7.5\r", "a carriage return ends the line"),
+        ("^loss=([0-9.]+)", "1%\rloss=7.5", "carriage returns of a progress bar"),
+        ("^loss=([0-9.]+)$", "".join(f"\r{done}%" for done in range(1000)) + "\rloss=7.5", "carriage returns"),
+    ],
+)
+def test_carriage_returns_that_keep_an_anchored_regex_off_are_named(regex: str, line: str, cause: str) -> None:
+    _, (problem,) = measure(f"{line}\n", MetricDefinition("loss", regex))
+    assert (problem.kind, cause in problem.what) == ("never-matched", True), problem
+
+
+def test_a_line_of_megabytes_is_read_and_its_near_miss_found() -> None:
+    long = "x" * (3 << 20)
+    assert measure(f"{long} 'accuracy': 0.75 {long}\n")[0].last == 0.75
+    _, (problem,) = measure(f"{long} 'eval_accuracy': 0.75 {long}\n")
+    assert "eval_" in problem.what and len(problem.line) <= 500
+
+
+@pytest.mark.parametrize("prefix", ["[1,0]<stdout>:", "[default0]:", "algo-1 | ", "(RANK 3) "])
+def test_a_prefix_of_a_rank_launcher_changes_nothing_of_a_regex_without_anchor(prefix: str) -> None:
+    summary, problems = measure(f"{prefix}{{'accuracy': 0.5, 'f1': 0.25}}\n", ACCURACY)
+    assert (summary.last, problems) == (0.5, ())
+
+
 def test_a_near_miss_in_the_middle_of_a_long_log_is_found() -> None:
     noise = "".join(f"step {number} of 100000\n" for number in range(1000))
     found = Meter((ACCURACY,))
