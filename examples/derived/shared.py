@@ -1,0 +1,5 @@
+"""Code that every job of a team shares."""
+
+
+def greeting() -> str:
+    return "from the image"
