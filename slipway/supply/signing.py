@@ -20,6 +20,7 @@ from typing import Any
 from slipway import process
 from slipway.errors import AuthError, Fault, ProgramError, RegistryError, SlipwayError, TrustError
 from slipway.files import write_whole
+from slipway.supply import programs
 from slipway.supply.config import Access, Signing
 
 # What may be attested: cosign's names, and the predicate types that they stand for.
@@ -115,7 +116,7 @@ def attested(subject: str, kind: str, signing: Signing, access: Access) -> dict[
 
 def cosign() -> str:
     """The program's path. Raises ProgramError when it is not installed."""
-    found = process.find("cosign")
+    found = programs.find("cosign")
     if found is None:
         raise ProgramError("cosign, which signs images, is not installed", fix=COSIGN_FIX)
     return found

@@ -423,6 +423,7 @@ def test_a_changed_lock_is_installed(ready: Box) -> None:
 def test_check_needs_more_packages_and_covers_the_rest(ready: Box) -> None:
     ready.write("run/answers")
     ready.program("docker-registry", "#!/bin/sh\n")
+    ready.program("cosign", "#!/bin/sh\n")
     done = ready.run("R check", "R check", "R list")
     assert done.codes == [0, 0, 0], done.told
     (install,) = [call for call in done.calls if "pip install" in call]
@@ -469,11 +470,26 @@ def test_what_needs_an_engine_gets_one_first(ready: Box, arguments: str) -> None
     assert done.calls[0].startswith("dockerd --config-file")
 
 
-def test_only_check_sets_up_what_only_tests_use(ready: Box) -> None:
+@pytest.mark.parametrize(
+    ("system", "present", "installed"),
+    [
+        ("bookworm", [], ["docker-registry/trixie", "cosign/trixie"]),
+        ("bookworm", ["docker-registry"], ["cosign/trixie"]),
+        ("trixie", ["cosign"], ["docker-registry"]),
+        ("ubuntu", [], ["docker-registry"]),
+        ("ubuntu", ["docker-registry"], []),
+    ],
+)
+def test_only_check_sets_up_what_only_tests_use(
+    ready: Box, system: str, present: list[str], installed: list[str]
+) -> None:
     ready.write("run/answers")
+    ready.write("etc/os-release", SYSTEMS[system])
+    for name in present:
+        ready.program(name, "#!/bin/sh\n")
     assert ready.run("R build").called("apt-get") == []
     installs = [call for call in ready.run("R check").called("apt-get") if " install " in call]
-    assert [call.split()[-1] for call in installs] == ["docker-registry/trixie"]
+    assert [word for call in installs for word in call.split("=0 ")[-1].split()] == installed
 
 
 def test_arguments_reach_invoke_as_they_are(ready: Box) -> None:
