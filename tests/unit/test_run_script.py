@@ -476,8 +476,8 @@ def test_what_needs_an_engine_gets_one_first(ready: Box, arguments: str) -> None
         ("bookworm", [], ["docker-registry/trixie", "cosign/trixie"]),
         ("bookworm", ["docker-registry"], ["cosign/trixie"]),
         ("trixie", ["cosign"], ["docker-registry"]),
-        ("ubuntu", [], ["docker-registry"]),
-        ("ubuntu", ["docker-registry"], []),
+        ("noble", [], ["docker-registry"]),
+        ("noble", ["docker-registry"], []),
     ],
 )
 def test_only_check_sets_up_what_only_tests_use(
