@@ -21,7 +21,7 @@ _DECIDING = (
     "slipway/engine/images.py",
     "slipway/tables.py",
 )
-_DECIDING_SMOKE = (SMOKE, "slipway/verify/plugin.py", "slipway/verify/probing.py")
+_DECIDING_SMOKE = (SMOKE, "slipway/verify/plugin.py", "slipway/verify/probing.py", "slipway/verify/smoke.py")
 
 
 def suite_hash(project: Path) -> str:

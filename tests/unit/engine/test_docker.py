@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from slipway.engine import docker
 from slipway.engine.docker import Engine, uninterrupted, whole_lines
-from slipway.errors import EngineError
+from slipway.errors import EngineError, NoDeviceError
 
 frames = st.lists(st.tuples(st.none() | st.binary(), st.none() | st.binary()))
 
@@ -52,3 +52,23 @@ def test_no_engine_is_an_error_with_a_next_step(tmp_path: object) -> None:
         Engine.connect({"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
     assert "DOCKER_HOST" in caught.value.fix
     assert caught.value.exit_code == 5
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'could not select device driver "" with capabilities: [[gpu]]',
+        "OCI runtime create failed: nvidia-container-cli: initialization error: nvml error: driver not loaded",
+        "CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=all",
+    ],
+)
+def test_an_engine_without_gpus_says_that_there_is_no_device(said: str) -> None:
+    from docker.errors import APIError
+
+    class Refusing:
+        def start(self, id: str) -> None:
+            raise APIError("500 Server Error", explanation=said)
+
+    with pytest.raises(NoDeviceError, match="with GPUs") as refused:
+        docker.Container("id", "smoke", Refusing()).start()
+    assert refused.value.exit_code == 23 and "NVIDIA" in refused.value.fix

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slipway.verify import suite_hash
+from slipway.verify import smoke_hash, suite_hash
 
 PROJECT = Path(__file__).parents[3]
 
@@ -15,7 +15,7 @@ PROJECT = Path(__file__).parents[3]
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The parts of the project that could matter."""
-    for part in ("slipway", "tests/contract", "docs"):
+    for part in ("slipway", "tests/contract", "tests/smoke", "docs"):
         shutil.copytree(PROJECT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
@@ -58,10 +58,33 @@ def test_a_new_or_a_missing_check_changes_the_hash(copy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["tests/contract/mutants/ending.stop.Dockerfile", "slipway/build.py", "docs/contract/checks.md"]
+    "name",
+    [
+        "tests/contract/mutants/ending.stop.Dockerfile",
+        "slipway/build.py",
+        "docs/contract/checks.md",
+        "tests/smoke/steps.yml",
+    ],
 )
 def test_what_decides_no_verdict_does_not(copy: Path, name: str) -> None:
     with (copy / name).open("r+") as file:
         file.seek(0, 2)
         file.write("\n")
     assert suite_hash(copy) == suite_hash(PROJECT)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("tests/smoke/test_steps.py", True),
+        ("tests/smoke/probe/on_torch.py", True),
+        ("tests/smoke/steps.yml", True),
+        ("slipway/verify/probing.py", True),
+        ("tests/smoke/mutants/torch-training.step.py", False),
+        ("tests/contract/image.yml", False),
+    ],
+)
+def test_smoke_has_a_hash_of_its_own(copy: Path, name: str, changes: bool) -> None:
+    with (copy / name).open("a") as file:
+        file.write("\n")
+    assert (smoke_hash(copy) != smoke_hash(PROJECT)) is changes

@@ -1,0 +1,5 @@
+"""A build without oneDNN."""
+
+import torch
+
+torch.backends.mkldnn.is_available = lambda: False
