@@ -172,6 +172,90 @@ def push(
 
 
 @task(
+    iterable=["untested_gpu"],
+    help={
+        **SELECTORS,
+        "plan": "show every step and why, and do nothing",
+        "stage": "end when everything is pushed by digest: nothing is signed, no tag moves",
+        "untested_gpu": "release this GPU image although no GPU has run it; may be repeated",
+        "notes": "a text for the ledger",
+        **_JSON,
+    },
+)
+@selecting
+def release(
+    c: Context,
+    selector: Selector,
+    plan: bool = False,
+    stage: bool = False,
+    untested_gpu: list[str] | None = None,
+    notes: str = "",
+    json: bool = False,
+) -> None:
+    """Release images: build, prove, push, scan, sign, replicate, and only then name them, everywhere."""
+    from slipway.commands import release as releasing
+
+    releasing.release(selector, plan, stage, untested_gpu or [], notes, json)
+
+
+@task(help={"image": "only this one, whole: its ID, tag, URI or digest", **_JSON})
+def releases(c: Context, image: str = "", json: bool = False) -> None:
+    """Show what was released, from the ledger."""
+    from slipway.commands import release as releasing
+
+    releasing.releases(image, json)
+
+
+@task(
+    positional=["before", "after"],
+    iterable=["allow"],
+    help={
+        "before": "a released image: its tag, URI or digest",
+        "after": "another one",
+        "allow": "a package that may be older than before; may be repeated",
+        **_JSON,
+    },
+)
+def changes(c: Context, before: str, after: str, allow: list[str], json: bool = False) -> None:
+    """Show what differs between two releases: packages, size, labels, vulnerabilities."""
+    from slipway.commands import release as releasing
+
+    releasing.changes(before, after, allow, json)
+
+
+@task(
+    positional=["image"],
+    help={
+        "image": "a released image: its ID (then the newest), tag, URI or digest",
+        "to": "the release to go back to; default: the one before",
+        "reason": "why nobody should use it",
+        **_JSON,
+    },
+)
+def rollback(c: Context, image: str, to: str = "", reason: str = "", json: bool = False) -> None:
+    """Move the aliases of a release back to an earlier one, in every registry."""
+    from slipway.commands import release as releasing
+
+    releasing.rollback(image, to, reason, json)
+
+
+@task(
+    help={
+        "framework": "as named in buildspec/",
+        "version": "a released version, whole",
+        "on": "the last day of its support: 2026-11-30",
+        "reason": "a text for the ledger",
+        **_JSON,
+    }
+)
+def eol(c: Context, framework: str = "", version: str = "", on: str = "", reason: str = "", json: bool = False) -> None:
+    """Show when the support of released versions ends, or write down when one's does."""
+    from slipway.commands import release as releasing
+
+    releasing.eol(framework, version, on, reason, json)
+
+
+@task(
     positional=["image"],
     help={
         "image": "a pushed image: its URI, tag or digest",
@@ -513,7 +597,6 @@ def verify(
     iterable=["step"],
     help={
         **SELECTORS,
-        **_OWN,
         "image": "any image of the engine, whoever built it, instead of selectors",
         "device": "cpu | cuda; default: what the image is for",
         "step": "only this step or group; may be repeated; files nothing",
