@@ -34,7 +34,7 @@ def plan(selector: Selector, json: bool, layers: bool = False, **flags: str | No
     from slipway import plan as plans
 
     with command(json, **flags) as (settings, console):
-        matrix, _, built = _plan(selector, settings, console)
+        matrix, _, built = planned(selector, settings, console)
         if layers:
             _show_sharing(built, settings, console)
             return
@@ -57,7 +57,7 @@ def render(selector: Selector, output: str, json: bool, **flags: str | None) -> 
     from slipway import render as rendering
 
     with command(json, **flags) as (settings, console):
-        _, sources, built = _plan(selector, settings, console)
+        _, sources, built = planned(selector, settings, console)
         folder = Path(output) if output else settings.state / "render"
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"{folder} is a file", fix="name a folder with --output")
@@ -76,7 +76,7 @@ def build(selector: Selector, dry_run: bool, no_cache: bool, json: bool, **flags
     from slipway.commands.progress import Progress
 
     with command(json, **flags) as (settings, console):
-        _, sources, built = _plan(selector, settings, console, must_name=True)
+        _, sources, built = planned(selector, settings, console, must_name=True)
         if dry_run:
             _show_dry_run(built, console)
             return
@@ -99,7 +99,7 @@ def build(selector: Selector, dry_run: bool, no_cache: bool, json: bool, **flags
         console.result([{**vars(item.record), "cached_steps": item.cached, "steps": item.steps} for item in done])
 
 
-def _plan(
+def planned(
     selector: Selector, settings: Settings, console: Console, *, must_name: bool = False
 ) -> tuple[Matrix, Sources, Plan]:
     """The plan of what was selected; without a selector that of the whole matrix, unless images must be named."""

@@ -1,6 +1,6 @@
-"""An image from one registry to another, byte for byte: what is there already is left, what a neighbour has is mounted.
+"""An image from one registry to another, byte for byte: what is there is left, what a neighbour has is mounted.
 
-Follows the OCI distribution specification 1.1: "Pushing a blob in chunks" and "Mounting a blob from another repository".
+Follows the OCI distribution specification 1.1, "Pushing a blob in chunks" and "Mounting a blob from another".
 A cut upload goes on where the registry says that it stopped, or starts anew where it does not say.
 """
 
@@ -125,16 +125,23 @@ class _Upload:
         """Send every byte and close the upload. Raises what the last of its attempts met."""
         self._at(begun, 0)
         for attempt in range(1, ATTEMPTS + 1):
-            try:
-                while self.offset < self.size:
-                    self._send_chunk()
-                self._close()
+            failed = self._send()
+            if failed is None:
                 return
-            except _Interrupted as interrupted:
-                if attempt == ATTEMPTS:
-                    raise interrupted.error from None
-                self.target.registry.wait(attempt, interrupted.answer)
-                self._resume()
+            if attempt == ATTEMPTS:
+                raise failed.error
+            self.target.registry.wait(attempt, failed.answer)
+            self._resume()
+
+    def _send(self) -> _Interrupted | None:
+        """Send what is left; what interrupted it, if anything did."""
+        try:
+            while self.offset < self.size:
+                self._send_chunk()
+            self._close()
+        except _Interrupted as interrupted:
+            return interrupted
+        return None
 
     def _send_chunk(self) -> None:
         length = min(CHUNK, self.size - self.offset)

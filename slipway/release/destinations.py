@@ -27,6 +27,9 @@ class Destination(Protocol):
     @property
     def region(self) -> str: ...
 
+    def client(self) -> Registry:
+        """A client of the registry, with credentials that are renewed when they end."""
+
     def open(self, repository: str, tag: str, note: Note) -> Registry:
         """A client of the registry, in which `repository` can take `tag` (without -vN) and its aliases."""
 
@@ -39,8 +42,11 @@ class OciDestination:
     credentials: Callable[[], Credentials | None]
     region: str = ""
 
+    def client(self) -> Registry:
+        return Registry(self.host, self.credentials(), renew=self.credentials)
+
     def open(self, repository: str, tag: str, note: Note) -> Registry:
-        registry = Registry(self.host, self.credentials())
+        registry = self.client()
         registry.ping()
         return registry
 
@@ -52,6 +58,9 @@ class EcrDestination:
     host: str
     region: str
     ecr: Ecr
+
+    def client(self) -> Registry:
+        return Registry(self.host, self.ecr.token(), renew=self.ecr.token)
 
     def open(self, repository: str, tag: str, note: Note) -> Registry:
         found = self.ecr.repository(repository)
@@ -71,7 +80,7 @@ class EcrDestination:
             )
         elif not set(filters) <= set(found.filters):
             self.ecr.set_filters(repository, filters)
-        registry = Registry(self.host, self.ecr.token())
+        registry = self.client()
         registry.ping()
         return registry
 

@@ -1,10 +1,10 @@
 """What a release has done so far, on disk before the next step begins, so that a run after a crash goes on from there.
 
-<state>/releases/<id>/journal.json    {"form": 1, "id", "images", "state", "steps": {step: {image: {…}}}, "moves", "entry"}
+<state>/releases/<id>/journal.json    {"form", "id", "images", "state", "steps": {step: {image: {…}}}, "moves", "entry"}
 <state>/releases/lock                 held by the one release that runs
 
-States: `open` (no tag was touched), `promoting` (tags may have moved; `moves` says which and from where, `entry` is what
-the ledger will hold), `promoted` (all tags stand, the ledger may lack the entry), `done`, `undone`.
+States: `open` (no tag was touched), `promoting` (tags may have moved; `moves` says which and from where, `entry` is
+what the ledger will hold), `promoted` (all tags stand, the ledger may lack the entry), `done`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNSETTLED = ("promoting", "promoted")
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """One tag of one repository, from a digest (empty: it was not there) to another. `fixed`: a tag that never moves."""
+    """One tag of a repository, from a digest (empty: it was not there) to another. `fixed`: a tag that never moves."""
 
     host: str
     repository: str
@@ -87,6 +87,18 @@ class Journal:
         self._data["steps"].setdefault(step, {})[image] = {"of": of, "at": at, **facts}
         self._write()
 
+    def adopt(self, other: Journal) -> None:
+        """Take over what another journal says of the same images, such as one of another runner."""
+        for step, images in other._data["steps"].items():
+            taken = {image: facts for image, facts in images.items() if image in self.images}
+            if taken:
+                self._data["steps"].setdefault(step, {}).update(taken)
+
+    def forget(self, step: str, image: str) -> None:
+        """What a step left for an image is there no more."""
+        if self._data["steps"].get(step, {}).pop(image, None) is not None:
+            self._write()
+
     def promote(self, moves: Sequence[Move], entry: Mapping[str, Any]) -> None:
         """Tags are about to move: the last thing written before the first one does."""
         self._data |= {"state": "promoting", "moves": [asdict(move) for move in moves], "entry": dict(entry)}
@@ -106,12 +118,20 @@ class Journals:
 
     folder: Path
 
-    def begin(self, images: Sequence[str]) -> Journal:
-        """A new journal, for these images."""
+    def blank(self, images: Sequence[str]) -> Journal:
+        """A new journal for these images, with what others that are open did for them; nothing is written yet."""
         now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
         id = f"{now}-{secrets.token_hex(3)}"
         data = {"id": id, "images": sorted(images), "state": "open", "steps": {}, "moves": [], "entry": {}}
         journal = Journal(self.folder / id / "journal.json", data)
+        for other in self.all():
+            if other.state == "open":
+                journal.adopt(other)
+        return journal
+
+    def begin(self, images: Sequence[str]) -> Journal:
+        """The same, written."""
+        journal = self.blank(images)
         journal.turn("open")
         return journal
 
@@ -122,7 +142,7 @@ class Journals:
     def unfinished(self, images: Sequence[str]) -> Journal | None:
         """The newest journal of exactly these images that did not come to its end."""
         wanted = tuple(sorted(images))
-        found = [one for one in self.all() if one.images == wanted and one.state not in ("done", "undone")]
+        found = [one for one in self.all() if one.images == wanted and one.state == "open"]
         return found[-1] if found else None
 
 

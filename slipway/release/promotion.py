@@ -6,9 +6,8 @@ no number. A failure or Ctrl-C moves back what was moved; a killed run is finish
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from slipway.engine.docker import uninterrupted
 from slipway.errors import Fault, RegistryError, SlipwayError, TagConflictError
 from slipway.registry import Registry
 from slipway.registry.removal import remove_tag
@@ -48,39 +47,29 @@ def move_to(registry: Registry, repository: str, tag: str, digest: str, *, fixed
     return Move(host=registry.host, repository=repository, tag=tag, before=before, after=digest, fixed=fixed)
 
 
-def carry_out(journal: Journal, clients: Clients, note: Callable[[str], None]) -> None:
-    """Make every move of a journal that is `promoting`, and turn it to `promoted`. Moves all back when one fails.
+def carry_out(journal: Journal, clients: Clients) -> None:
+    """Make every move of a journal that is `promoting`, and turn it to `promoted`.
 
-    Raises what failed; TagConflictError when a tag names neither what it did nor what it should.
+    Raises what failed, and TagConflictError when a tag names neither what it did nor what it should; then `take_back`.
     """
-    try:
-        for move in _in_order(journal.moves):
-            _move(move, clients[move.host])
-    except BaseException as error:
-        with uninterrupted():
-            take_back(journal, clients, note)
-        if isinstance(error, SlipwayError):
-            error.fix = "; ".join(filter(None, (error.fix, "every tag is where it was; the same command goes on")))
-        raise
+    for move in _in_order(journal.moves):
+        _move(move, clients[move.host])
     journal.turn("promoted")
 
 
-def take_back(journal: Journal, clients: Clients, note: Callable[[str], None]) -> None:
-    """Move every tag of a journal back to where it was. Raises RegistryError that names those that could not be."""
-    faults = []
-    for move in reversed(_in_order(journal.moves)):
-        try:
-            _move_back(move, clients[move.host])
-        except SlipwayError as error:
-            faults.append(Fault(f"{move}: {error.message}", error.fix))
+def take_back(journal: Journal, clients: Clients) -> None:
+    """Move every tag of a journal back to where it was, and turn it to `open`.
+
+    Raises RegistryError that names those that could not be moved.
+    """
+    faults = [fault for move in reversed(_in_order(journal.moves)) for fault in _moved_back(move, clients[move.host])]
     if faults:
         raise RegistryError(
             f"{len(faults)} tags could not be moved back; the release {journal.id} is still open",
             faults=faults,
             fix="run the same command again: it finishes the release, or takes it back",
         )
-    journal.turn("undone")
-    note(f"the release {journal.id} was taken back: every tag is where it was")
+    journal.turn("open")
 
 
 def _in_order(moves: Sequence[Move]) -> list[Move]:
@@ -104,6 +93,14 @@ def _move(move: Move, registry: Registry) -> None:
     back = registry.manifest(move.repository, move.tag)
     if back is None or back.digest != move.after:
         raise RegistryError(f"{move} does not name {move.after}, just put there", fix="run the command again")
+
+
+def _moved_back(move: Move, registry: Registry) -> list[Fault]:
+    try:
+        _move_back(move, registry)
+    except SlipwayError as error:
+        return [Fault(f"{move}: {error.message}", error.fix)]
+    return []
 
 
 def _move_back(move: Move, registry: Registry) -> None:
