@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import re
 import signal
 
 import pytest
+import sagemaker_inference
 
 from . import serving
 
@@ -108,6 +110,59 @@ def test_what_user_functions_report_is_there_too(start):
 
 def test_without_the_setting_there_are_no_metrics(start):
     assert start().ready().get("/metrics").status == 404
+
+
+def definitions() -> dict[str, str]:
+    """The regexes that are shipped in the package, by the metric's name."""
+    text = (pathlib.Path(sagemaker_inference.__file__).parent / "metrics.tsv").read_text()
+    header, *rows = [line.split("\t") for line in text.splitlines()]
+    assert header == ["metric_name", "metric_regex"]
+    return dict(rows)
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_the_log_sums_up_what_was_served(start, log_format):
+    code = """
+        import os
+        from sagemaker_inference.errors import GenericInferenceToolkitError
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept):
+            if data == "wrong":
+                raise RuntimeError("wrong")
+            if data == "refused":
+                raise GenericInferenceToolkitError(422, "no")
+            if data == "deadly":
+                os._exit(1)
+            return data, accept
+    """
+    server = start(code, SLIPWAY_LOG_FORMAT=log_format).ready()
+    statuses = [server.post(data, Content_Type="text/csv").status for data in ("1", "2", "wrong", "refused")]
+    assert statuses == [200, 200, 500, 422]
+    assert server.post("deadly", Content_Type="text/csv").status >= 500
+    serving.wait_for(lambda: server.log.count("ready after") == 2, server)
+    server.terminate()
+    assert server.wait() == 0
+    found = {name: [float(value) for value in re.findall(regex, server.log)] for name, regex in definitions().items()}
+    assert [found[f"serve:{name}"] for name in ("requests", "client-errors", "server-errors", "worker-deaths")] == [
+        [4.0],
+        [1.0],
+        [1.0],
+        [1.0],
+    ]
+    (mean,), (half,), (most,) = (found[f"serve:latency-{name}-ms"] for name in ("mean", "p50", "p99"))
+    assert 0 < half <= most and mean > 0
+
+
+def test_no_sum_unless_there_was_something(start):
+    server = start(SLIPWAY_METRICS_LOG_SECONDS="0.1").ready()
+    assert server.post("1").status == 200
+    serving.wait_for(lambda: "served: requests=1 " in server.log, server)
+    assert server.post("1").status == 200
+    serving.wait_for(lambda: server.log.count("served: requests=1 ") == 2, server)
+    server.terminate()
+    assert server.wait() == 0
+    assert server.log.count("served: ") == 2
 
 
 def test_the_log_as_json_lines(start):

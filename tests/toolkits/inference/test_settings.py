@@ -33,6 +33,7 @@ READ = {
     "log_level": ({"SAGEMAKER_CONTAINER_LOG_LEVEL": "10"}, logging.DEBUG),
     "log_format": ({"SLIPWAY_LOG_FORMAT": "JSON"}, "json"),
     "metrics_path": ({"SLIPWAY_METRICS_PATH": "/metrics"}, "/metrics"),
+    "metrics_log_seconds": ({"SLIPWAY_METRICS_LOG_SECONDS": "0"}, 0.0),
     "batch": ({"SAGEMAKER_BATCH": "True"}, True),
     "batch_strategy": ({"SAGEMAKER_BATCH_STRATEGY": "MultiRecord"}, "MULTI_RECORD"),
     "max_concurrent_transforms": ({"SAGEMAKER_MAX_CONCURRENT_TRANSFORMS": "4"}, 4),
@@ -78,6 +79,7 @@ DEFAULTS = {
     "multi_model": False,
     "log_level": logging.INFO,
     "log_format": "text",
+    "metrics_log_seconds": 60.0,
     "batch": False,
     "batch_size": 1,
     "max_batch_delay_ms": 100.0,
@@ -139,6 +141,7 @@ WRONG = {
     ),
     "SAGEMAKER_BASE_DIR": (["opt"], "an absolute path"),
     "SLIPWAY_DRAIN_SECONDS": (["29"], "a number of seconds from 0 to 28"),
+    "SLIPWAY_METRICS_LOG_SECONDS": (["-1", "often"], "a number of seconds from 0 to 86400"),
     "SLIPWAY_METRICS_PATH": (
         [
             "metrics",

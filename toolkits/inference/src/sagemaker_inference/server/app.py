@@ -62,7 +62,8 @@ class App:
         if settings.sessions_enabled:
             sessions = Sessions(settings.sessions_path, settings.sessions_expiration)
             self._get = self._in_session(sessions, self._get)
-        self._recorder = metrics.Recorder(shared, worker) if settings.metrics_path else None
+        counts = settings.metrics_path or settings.metrics_log_seconds
+        self._recorder = metrics.Recorder(shared, worker) if counts else None
 
     def _way(self) -> Get | None:
         """How a reply is got, where that is more than a call."""

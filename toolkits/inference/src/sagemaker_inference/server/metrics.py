@@ -79,6 +79,15 @@ def render(shared: board.Board, workers: int, gauges: Gauges) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+def totals(shared: board.Board, workers: int) -> tuple[tuple[int, ...], float, tuple[int, ...]]:
+    """Answers by class from 2xx on, the seconds that all took, and the histogram's cells, not added up."""
+    firsts = [board.worker_cell(number) + board.METRICS for number in range(workers)]
+    classes = tuple(count for _, count in _classes(shared, firsts))
+    cells = range(_BUCKETS, _BUCKETS + len(BOUNDS) + 1)
+    buckets = tuple(sum(shared.words[first + cell] for first in firsts) for cell in cells)
+    return classes, sum(shared.times[first + _SECONDS] for first in firsts), buckets
+
+
 def resident(pid: int) -> int:
     """Bytes of a process in memory; 0 when it is gone. Unlike its exact share, this takes no time to find out."""
     try:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from sagemaker_inference.server import board, channel, children, dispatch, exits, metrics, replies, reported
+from sagemaker_inference.server import board, channel, children, dispatch, exits, metrics, replies, reported, summary
 from sagemaker_inference.server.clients import Client, Clients
 from sagemaker_inference.server.pool import Plan, Pool, State, Worker
 
@@ -50,6 +50,7 @@ class Supervisor:
         self._pool = Pool(plan, self._board, self._watch_worker)
         self._clients = Clients(self._epoll, self._own_paths(), self._on_request)
         self._dispatch = dispatch.Dispatch(self._board, self._pool, self._clients, self._settings)
+        self._summary = summary.Summary(self._board)
         self.last_words = ""
         """Why the server ended, for the end of the log."""
 
@@ -97,10 +98,12 @@ class Supervisor:
         if not setup:
             self._start_first(on_setup)
         self._arm_tick()
+        self._arm_summary()
         try:
             while self._status is None:
                 self._turn()
         finally:
+            self._guarded(self._sum_up)
             for one in self._pool.workers:
                 children.kill_group(one.pid)
             children.kill_descendants()
@@ -324,6 +327,17 @@ class Supervisor:
         self._dispatch.give_up_waiting(now)
         self._dispatch.run()
         self._dispatch.stop_busy(now)
+
+    def _arm_summary(self) -> None:
+        seconds = self._settings.metrics_log_seconds
+        if seconds:
+            self._after(seconds, self._arm_summary)
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        line = self._summary.line(self._pool.planned, self._dispatch.refused, self._pool.deaths)
+        if line and self._settings.metrics_log_seconds:
+            logger.info(line)
 
     # The end
 
