@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import base64
-import contextlib
-import hashlib
-import http.client
 import json
 import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import bcrypt
 import pytest
 
 from slipway import local_registry, settings
@@ -41,98 +36,9 @@ from slipway.release import config, destinations
 from slipway.release.destinations import OciDestination
 from slipway.release.push import Pusher
 from slipway.verify import suite_hash
+from tests.support.registries import PasswordRegistry, make
 
 pytestmark = pytest.mark.integration
-
-TYPES = (
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.docker.distribution.manifest.v2+json",
-    "application/vnd.oci.image.index.v1+json",
-)
-
-
-@dataclass
-class PasswordRegistry:
-    """A docker-registry process behind a user and a password."""
-
-    folder: Path
-    port: int
-    user: str
-    password: str
-    child: subprocess.Popen[bytes] | None = None
-
-    @property
-    def host(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        self.child = subprocess.Popen(
-            [shutil.which("docker-registry") or "docker-registry", "serve", self.folder / "config.yml"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        while self.child.poll() is None:
-            with contextlib.suppress(OSError):
-                self.get("/v2/")
-                return
-        raise AssertionError("docker-registry did not start")
-
-    def kill(self) -> None:
-        if self.child is not None:
-            self.child.kill()
-            self.child.wait()
-            self.child = None
-
-    def get(self, path: str) -> tuple[int, dict[str, str], bytes]:
-        return self.ask("GET", path)
-
-    def ask(
-        self, method: str, path: str, body: bytes | None = None, kind: str = ""
-    ) -> tuple[int, dict[str, str], bytes]:
-        pair = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        headers = {"Authorization": f"Basic {pair}", "Accept": ", ".join(TYPES)}
-        if kind:
-            headers["Content-Type"] = kind
-        connection.request(method, path, body=body, headers=headers)
-        answer = connection.getresponse()
-        data = answer.read()
-        connection.close()
-        return answer.status, dict(answer.getheaders()), data
-
-    def tags(self, repository: str) -> set[str]:
-        status, _, body = self.get(f"/v2/{repository}/tags/list")
-        return set(json.loads(body)["tags"] or []) if status == 200 else set()
-
-    def digest(self, repository: str, tag: str) -> str:
-        """The digest of the bytes under a tag; empty when there is none."""
-        status, _, body = self.get(f"/v2/{repository}/manifests/{tag}")
-        return "sha256:" + hashlib.sha256(body).hexdigest() if status == 200 else ""
-
-    def config(self, repository: str, tag: str) -> str:
-        return str(json.loads(self.get(f"/v2/{repository}/manifests/{tag}")[2])["config"]["digest"])
-
-
-def make(folder: Path, user: str, password: str) -> PasswordRegistry:
-    folder.mkdir(parents=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    hashed = bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()
-    (folder / "htpasswd").write_text(f"{user}:{hashed}\n")
-    (folder / "config.yml").write_text(
-        json.dumps(
-            {
-                "version": 0.1,
-                "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
-                "http": {"addr": f"127.0.0.1:{port}"},
-                "auth": {"htpasswd": {"realm": "test", "path": str(folder / "htpasswd")}},
-            }
-        )
-    )
-    return PasswordRegistry(folder, port, user, password)
-
 
 ROOT = Path(__file__).parents[2]
 SUITE = "5" * 64
