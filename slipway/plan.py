@@ -132,7 +132,8 @@ def _refuse_unlocked(images: tuple[Image, ...], sources: Sources) -> None:
 
 
 def _refuse_idle(images: tuple[Image, ...], sources: Sources) -> None:
-    """What a stack leaves out, or gives a layer of its own, must be of its locks: a wrong name would do nothing."""
+    """What a stack leaves out, or gives a layer of its own, must be of its locks: a wrong name would do nothing. What it
+    says to be without must not be."""
     faults = {}
     for cell in (cell for image in images for cell in image.ground):
         folders = [f"{each.framework}-{each.release}-" for each in cell.ground]  # of every processor and Python
@@ -146,8 +147,13 @@ def _refuse_idle(images: tuple[Image, ...], sources: Sources) -> None:
             if package not in held:
                 what = f"{cell.stack_id}: leave-out names {package}, which none of its locks holds"
                 faults[what] = Fault(what, nearest(package, held), *place(cell))
+    for image in images:
+        pins = {pin.name for part in lock.parts(image) for pin in wheels.pins(sources.locks[part.name])}
+        for package in pins.intersection(image.without):
+            what = f"{image.id}: without names {package}, which its locks hold"
+            faults[what] = Fault(what, "take it out of without", *place(image))
     if faults:
-        raise SpecError("leave-out and layers name what is not there", faults=list(faults.values()))
+        raise SpecError("buildspec/ and its locks contradict each other", faults=list(faults.values()))
 
 
 def _refuse_other_builds(images: tuple[Image, ...], sources: Sources) -> None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 CA_VARIABLE = "HOST_CA"
 WHEELS_VARIABLE = "WHEELS"
+LICENCES = "Apache-2.0 AND LicenseRef-license.txt"
+"""An SPDX expression: what is ours is under the one; which licences the packages are under, /license.txt says."""
 CAPABILITY = "com.amazonaws.sagemaker.capabilities."
 _FOLDER = "dockerfiles/"
 
@@ -248,6 +250,7 @@ def labels(
         "created": created,
         "base.name": name,
         "base.digest": digest,
+        "licenses": LICENCES,
     }
     found |= {f"org.opencontainers.image.{name}": value for name, value in opencontainers.items() if value}
     return found

@@ -84,7 +84,11 @@ def of_image(image: Image, base: Base, locks: Mapping[str, str]) -> list[Stage]:
         purpose = f"What {image.scope} adds to {image.stack_id}."
         for stage in _part(image, own, locks[own.name], purpose):
             add(stage, tools=tools)
-    values = {"image": {"id": image.id, "processor": image.processor}, "environment": dict(image.environment)}
+    values = {
+        "image": {"id": image.id, "processor": image.processor},
+        "starts": image.toolkit != "none",
+        "environment": dict(image.environment),
+    }
     add(
         Stage(
             name=image.id,

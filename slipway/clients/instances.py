@@ -1,4 +1,4 @@
-"""What accelerators SageMaker's instances have, and which of them an image's CUDA code runs on.
+"""What accelerators and networks SageMaker's instances have, and which GPUs an image's CUDA code runs on.
 
 Source: the EC2 instance type pages, NVIDIA's table of compute capabilities, and the release notes of CUDA 13.0, which
 ended the architectures before Turing (sm_75).
@@ -28,6 +28,25 @@ _GPUS: dict[str, tuple[str, int]] = {
     "gr6": ("L4", 89),
     "g6e": ("L40S", 89),
     "g7e": ("RTX PRO 6000", 120),
+}
+# Sizes with an Elastic Fabric Adapter, by family; the toolkit inside the images has the same table.
+_EFA: dict[str, str] = {
+    "g4dn": "8xlarge 12xlarge",
+    "g5": "48xlarge",
+    "g6": "48xlarge",
+    "g6e": "48xlarge",
+    "p3dn": "24xlarge",
+    "p4d": "24xlarge",
+    "p4de": "24xlarge",
+    "p5": "48xlarge",
+    "p5e": "48xlarge",
+    "p5en": "48xlarge",
+    "p6-b200": "48xlarge",
+    "p6-b300": "48xlarge",
+    "p6e-gb200": "36xlarge",
+    "trn1": "32xlarge",
+    "trn1n": "32xlarge",
+    "trn2": "48xlarge",
 }
 _BF16, _FP8, _FP16 = 80, 89, 70
 _OTHER = ("trn", "inf", "dl", "g4ad")
@@ -65,6 +84,11 @@ def cpu_only(instance_type: str) -> bool:
     """Whether an instance type is known to have no accelerator at all."""
     name = family(instance_type)
     return bool(name) and name not in _GPUS and not name.startswith(_OTHER) and name[0] in "cmrt"
+
+
+def efa(instance_type: str) -> bool:
+    """Whether hosts of an instance type reach each other over an Elastic Fabric Adapter."""
+    return instance_type.rpartition(".")[2] in _EFA.get(family(instance_type), "").split()
 
 
 def runs(found: Gpu, architectures: tuple[str, ...], cuda: str) -> bool:

@@ -47,8 +47,14 @@ def plan(selector: Selector, json: bool, layers: bool = False, **flags: str | No
         if excluded:
             console.say("")
             console.table(("excluded image", "reason"), [(image.id, image.excluded) for image in excluded])
+        missed = {(i.stack_id, name): reason for i in built.images for name, reason in i.without.items()}
+        if missed:
+            console.say("")
+            console.table(("stack", "without", "reason"), [(*key, reason) for key, reason in missed.items()])
         facts = {image.id: image.excluded for image in excluded}
-        console.result({**plans.describe(built), "images": [i.id for i in built.images], "excluded": facts})
+        without = {image.id: dict(image.without) for image in built.images if image.without}
+        answer = {**plans.describe(built), "images": [i.id for i in built.images], "excluded": facts}
+        console.result({**answer, "without": without})
 
 
 def render(selector: Selector, output: str, json: bool, **flags: str | None) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from slipway.spec.schema import BuildspecFile, ExcludedPart, StackPart
 
 
+# The variables by which `train` and `serve` find the module that does the work.
+_STARTERS = ("SAGEMAKER_TRAINING_MODULE", "SAGEMAKER_SERVING_MODULE")
+
 Value = TypeVar("Value")
 Order = tuple[tuple[int, ...], bool]
 
@@ -73,9 +76,11 @@ def _own(part: Part, key: str, stack: StackPart) -> list[Image]:
             packages=_packages(stack, processor, scope),
             layers=tuple(map(tuple, [*of_processor.layers, *file.layers])),
             leave_out=_paths(stack),
+            without=dict(stack.without),
             system_packages=tuple(sorted(getattr(stack.system_packages, scope))),
-            toolkits=tuple(getattr(file.toolkits, scope)),
-            environment=dict(sorted(getattr(file.environment, scope).items())),
+            toolkit=stack.toolkit,
+            toolkits=_toolkits(stack, getattr(file.toolkits, scope)),
+            environment=_environment(stack, getattr(file.environment, scope)),
             wheel_index=_index(file, processor),
             ceiling_mb=_of_scope(stack.ceiling_mb, scope, 0),
             compressed_ceiling_mb=_of_scope(stack.compressed_ceiling_mb, scope, 0),
@@ -116,9 +121,11 @@ def _standing(part: Part, key: str, stack: StackPart, below: Sequence[Image]) ->
                 below=ground,
                 packages={"common": own["common"], scope: (*ground.packages[scope], *own[scope])},
                 leave_out={**ground.leave_out, **_paths(stack)},
+                without={**ground.without, **stack.without},
                 system_packages=tuple(sorted(system)),
-                toolkits=(*ground.toolkits, *getattr(file.toolkits, scope)),
-                environment=dict(sorted({**ground.environment, **getattr(file.environment, scope)}.items())),
+                toolkit=stack.toolkit,
+                toolkits=_toolkits(stack, (*ground.toolkits, *getattr(file.toolkits, scope))),
+                environment=_environment(stack, {**ground.environment, **getattr(file.environment, scope)}),
                 wheel_index=_index(file, ground.processor) or ground.wheel_index,
                 ceiling_mb=_of_scope(stack.ceiling_mb, scope, 0),
                 compressed_ceiling_mb=_of_scope(stack.compressed_ceiling_mb, scope, 0),
@@ -130,6 +137,15 @@ def _standing(part: Part, key: str, stack: StackPart, below: Sequence[Image]) ->
             )
         )
     return cells
+
+
+def _toolkits(stack: StackPart, ours: Iterable[str]) -> tuple[str, ...]:
+    return tuple(ours) if stack.toolkit == "slipway" else ()
+
+
+def _environment(stack: StackPart, given: Mapping[str, str]) -> dict[str, str]:
+    """Sorted by name. Without a toolkit no variable names a module of one; AWS's has the modules that ours takes over."""
+    return {name: value for name, value in sorted(given.items()) if stack.toolkit != "none" or name not in _STARTERS}
 
 
 def _of_scope(values: Mapping[Any, Value], scope: str, default: Value) -> Value:

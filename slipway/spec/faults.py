@@ -68,7 +68,7 @@ def _processors(document: Document, framework: str, here: Place, stack: StackPar
         place = (*here, "processors", name)
         if name == "gpu" and part.cuda is None:
             found.append(document.fault(place, "a gpu cell needs its CUDA version", 'add cuda: "13.0", say'))
-        if name == "gpu" and part.cuda_architectures is None:
+        if name == "gpu" and part.cuda_architectures is None and framework != NO_FRAMEWORK:
             what = "a gpu cell needs the GPUs that its framework was compiled for"
             found.append(document.fault(place, what, "add cuda-architectures: [sm_80], say"))
         if name == "cpu" and part.cuda is not None:
@@ -142,7 +142,7 @@ def _scopes(document: Document, here: Place, file: BuildspecFile, stack: StackPa
         if scope not in known.scopes:
             fix = f"write dockerfiles/{scope}.Dockerfile.j2; known: {', '.join(known.scopes) or 'none'}"
             found.append(document.fault(place, f"there is no template for the scope {scope}", fix))
-        if not stack.stands_on and not getattr(file.toolkits, scope):
+        if stack.toolkit == "slipway" and not stack.stands_on and not getattr(file.toolkits, scope):
             fix = f"name one in toolkits: {scope}:"
             found.append(document.fault(place, f"no toolkit starts the images of the scope {scope}", fix))
     return found

@@ -36,7 +36,9 @@ class Image:
     )  # "common" (the processor's in it), scope's own
     layers: tuple[tuple[str, ...], ...] = ()  # patterns of packages with a layer of their own, lowest first
     leave_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # paths below site-packages, by package
+    without: Mapping[str, str] = field(default_factory=dict)  # packages that are missed, and why they are not there
     system_packages: tuple[str, ...] = ()  # Debian's, beside those of the base
+    toolkit: str = "slipway"  # what answers SageMaker: "slipway", "aws", "none"
     toolkits: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     wheel_index: str = ""

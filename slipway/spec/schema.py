@@ -157,6 +157,13 @@ class StackPart(_Part):
     scopes: list[Scope] = Field(min_length=1)
     packages: PackagesPart
     system_packages: SystemPackagesPart = Field(default=SystemPackagesPart(), alias="system-packages")
+    toolkit: Literal["slipway", "aws", "none"] = Field(
+        default="slipway",
+        description="what answers SageMaker: our toolkits, the reference packages named under packages, or nothing",
+    )
+    without: dict[Distribution, Reason] = Field(
+        default={}, description="packages that people look for in such images and do not find, and why"
+    )
     leave_out: dict[Distribution, list[SitePath]] = Field(
         default={},
         alias="leave-out",

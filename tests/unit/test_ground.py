@@ -177,3 +177,34 @@ def test_every_target_can_give_the_secrets_of_the_stages_below(tall: Path) -> No
         given = {secret.split(",")[0] for secret in targets[render.target_name(stage.name)].get("secret", [])}
         below = {f"id=host-{each.name}" for each in made.below(stage) if each.needs_host}
         assert given == (below | {"id=ca"} if below else set())
+
+
+@pytest.mark.parametrize("toolkit", ["none", "aws"])
+def test_a_stack_may_leave_the_toolkits_out(tall: Path, write: Write, toolkit: str) -> None:
+    environment = "environment:\n  training: {SAGEMAKER_TRAINING_MODULE: small.training:main, SMALL: x}\n"
+    write("buildspec/small.yml", LOWER.replace("stacks:", f"{environment}stacks:"))
+    write("buildspec/upper.yml", UPPER.replace("    library:", f"    toolkit: {toolkit}\n    library:"))
+    lock_all(tall)
+    image = cell(tall)
+    assert image.toolkits == ()
+    assert ("SAGEMAKER_TRAINING_MODULE" in image.environment) == (toolkit == "aws"), "whose modules have these names"
+    assert {"SMALL", "UPPER"} <= image.environment.keys()
+    made, sources = planned(tall), load.read_sources(tall)
+    rendering, _ = build.rendering(made, sources, settings.read(project=tall))
+    text = rendering.files[f"{ID}/Dockerfile"].decode()
+    assert "find-links" not in text and "from=tools" not in text
+    assert "/run/files/licences.py > /license.txt" in text
+    assert ('CMD ["train"]' in text) == (toolkit == "aws"), "nothing answers to it otherwise"
+    below = rendering.files["small-training-1.2.0-cpu-py311/Dockerfile"].decode()
+    assert 'CMD ["train"]' in below and "find-links" in below
+
+
+def test_what_people_miss_is_told_with_its_reason(tall: Path, write: Write) -> None:
+    said = "    without:\n      tables-gpu: made for other machines alone\n"
+    write("buildspec/small.yml", LOWER.replace("    packages:\n", f"{said}    packages:\n", 1))
+    assert cell(tall).without == {"tables-gpu": "made for other machines alone"}, "those who stand on it miss it too"
+    planned(tall)
+    write("buildspec/upper.yml", UPPER.replace("    packages:\n", f"{said.replace('-gpu', '')}    packages:\n", 1))
+    with pytest.raises(SpecError) as caught:
+        planned(tall)
+    assert [fault.what for fault in caught.value.faults] == [f"{ID}: without names tables, which its locks hold"]

@@ -202,9 +202,8 @@ def test_a_macro_that_is_wrong_is_told_where_it_stands(project: Path, write: Wri
 def test_a_toolkit_without_a_project_file_is_told(project: Path) -> None:
     sources = load.read_sources(project)
     broken = replace(sources, toolkits={"training": {"x.py": b""}})
-    made = plan.plan(load.load(project).buildable, broken, {"debian12": base.of("debian12")})
     with pytest.raises(SpecError, match=r"toolkits/training has no pyproject\.toml"):
-        render.render(made, broken, {image.id: {} for image in made.images})
+        plan.plan(load.load(project).buildable, broken, {"debian12": base.of("debian12")})
 
 
 def test_templates_read_like_dockerfiles() -> None:
@@ -273,6 +272,7 @@ def test_labels_are_those_that_users_query(project: Path) -> None:
     assert len(ours) <= 10
     assert all(found[dlc + name] == "true" for name in ours)
     assert found["org.opencontainers.image.revision"] == "abc"
+    assert found["org.opencontainers.image.licenses"] == "Apache-2.0 AND LicenseRef-license.txt"
     assert found["org.opencontainers.image.created"] == "2026-01-01T00:00:00+00:00"
     assert all(found.values()), "a label that says nothing is left out"
 

@@ -65,6 +65,17 @@ def test_a_plan_names_what_is_left_out_and_why(capsys: Output) -> None:
     assert found["bases"]["debian12"].endswith("/debian/20261101T000000Z")
 
 
+def test_a_plan_names_the_packages_that_are_missed(capsys: Output, project: Path) -> None:
+    file = project / "buildspec" / "small.yml"
+    file.write_text(
+        file.read_text().replace("    packages:\n", "    without: {missed: no such build}\n    packages:\n", 1)
+    )
+    matrix.plan(SMALL, False)
+    assert "small-1.2.0-cpu-py311  missed   no such build" in capsys.readouterr().out
+    matrix.plan(SMALL, True)
+    assert answer(capsys)["without"] == {NEWEST: {"missed": "no such build"}}
+
+
 def test_a_rendering_goes_where_it_is_told_and_is_the_same_again(capsys: Output, tmp_path: Path) -> None:
     matrix.render(SMALL, str(tmp_path / "out"), True)
     first = answer(capsys)

@@ -1,0 +1,5 @@
+"""What the jobs of a team share."""
+
+
+def greeting() -> str:
+    return "from the team's toolkit"
