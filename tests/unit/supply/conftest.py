@@ -38,12 +38,12 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
     """Puts a shell script on PATH, which then holds nothing but such scripts. Returns where it lists its arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setattr("sys.executable", str(folder / "python"))
 
     def put(name: str, body: str) -> Path:
         calls = tmp_path / f"{name}.calls"
-        (folder / name).write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>"{calls}"\n{body}\n')
+        (folder / name).write_text(f'#!/bin/sh\nPATH=/usr/bin:/bin\nprintf "%s\\n" "$*" >>"{calls}"\n{body}\n')
         (folder / name).chmod(0o755)
         return calls
 
