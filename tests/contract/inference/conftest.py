@@ -99,7 +99,7 @@ def start(machine: Callable[[], Host], image: str, model: Path) -> Start:
 @pytest.fixture(scope="session")
 def hosted(start: Start) -> Hosted:
     """The probe's container, with all that its own functions can be asked."""
-    return start(PROBE / "serving")
+    return start(PROBE / "serving", environment={"SLIPWAY_METRICS_LOG_SECONDS": "0.5"})
 
 
 @pytest.fixture(scope="session")

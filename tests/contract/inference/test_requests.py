@@ -8,9 +8,13 @@ import os
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+from slipway.emulator import metrics
 from slipway.emulator.exchange import Answer, Request
+from slipway.emulator.meter import Meter
+from slipway.emulator.metrics import MetricValue
 from slipway.verify.endpoints import Hosted, until
 from slipway.verify.inspection import Inspection
 
@@ -160,3 +164,37 @@ def test_batches_lines(plain_hosted: Hosted) -> None:
 def test_programs_lean(looked: Inspection) -> None:
     found = {"openjdk", "multi-model-server", "torchserve"} & looked.facts["packages"].keys()
     assert not found and not looked.programs.get("java"), "a JVM server is in the image"
+
+
+def test_metrics_lines(hosted: Hosted, tmp_path: Path) -> None:
+    text = hosted.seen()["metrics"]
+    assert text, "the server brings no definitions of metrics along (metrics.tsv of its package)"
+    shipped = tmp_path / "metrics.tsv"
+    shipped.write_text(text)
+    definitions = metrics.read(shipped).definitions
+
+    def read() -> tuple[dict[str, float], list[str]]:
+        """The sum of each metric's values so far, and what is wrong with its definition."""
+        sums = dict.fromkeys((definition.name for definition in definitions), 0.0)
+
+        def add(value: MetricValue) -> None:
+            sums[value.name] += value.value
+
+        meter = Meter(definitions, add)
+        meter.feed(hosted.log())
+        return sums, [str(problem) for problem in meter.problems()]
+
+    before, _ = read()
+    for _ in range(3):
+        assert hosted.do("nothing").status == 200
+    assert hosted.do("raise", text="for the metrics").status == 500
+
+    def counted() -> bool:
+        now, _ = read()
+        new = {name: now[name] - before[name] for name in now}
+        return new.get("serve:requests", 0) >= 4 and new.get("serve:server-errors", 0) >= 1
+
+    until(counted, "four requests and an error did not come into the log's metrics")
+    sums, problems = read()
+    assert not problems, "\n".join(problems)
+    assert sums["serve:latency-mean-ms"] > 0 and sums["serve:latency-p99-ms"] > 0

@@ -123,7 +123,7 @@ def test_settings_of_additional_args_hold_here(write: Write, tmp_path: Path) -> 
     }
     job, notes = launch.on_this_machine(prepared(write(additional_args=further)), "job", "mine", tmp_path)
     assert (job.time_limit, job.entrypoint, job.arguments) == (60, ("python3",), ("-c", "1"))
-    assert job.checkpoints == tmp_path / "checkpoints"
+    assert job.checkpoints == str(tmp_path / "checkpoints")
     assert job.environment["A"] == "1"
     assert any("instead of s3://b/c" in note for note in notes)
 

@@ -1,6 +1,7 @@
 """The probe of inference images: user code whose requests say what it is to do, and whose answers say what it saw."""
 
 import hashlib
+import importlib.util
 import json
 import os
 import signal
@@ -33,6 +34,16 @@ def writable(folder):
         return False
     os.unlink(os.path.join(folder, ".probe"))
     return True
+
+
+def shipped():
+    """The definitions of metrics that the server brings along; empty where it brings none."""
+    found = importlib.util.find_spec("sagemaker_inference")
+    path = os.path.join(os.path.dirname(found.origin), "metrics.tsv") if found else ""
+    if not os.path.exists(path):
+        return ""
+    with open(path) as stream:
+        return stream.read()
 
 
 def model_fn(model_dir):
@@ -72,6 +83,7 @@ def predict_fn(wanted, model, context):
             "header": context.get_request_header(0, "X-Amzn-SageMaker-Custom-Attributes"),
             "headers": {name.lower(): value for name, value in dict(request).items()},
             "model_dir": context.system_properties.get("model_dir"),
+            "metrics": shipped(),
         }
     if do == "refuse":
         from sagemaker_inference import errors
@@ -124,7 +136,7 @@ def handler(data, context):
     do = wanted.get("do")
     if do == "see":
         wanted.update({"files": files(MODEL), "writable": writable(MODEL), "folder": MODEL})
-        wanted.update({"loaded": IMPORTED, "process": os.getpid()})
+        wanted.update({"loaded": IMPORTED, "process": os.getpid(), "metrics": shipped()})
     else:
         act(wanted)
     return json.dumps(wanted), "application/json"
