@@ -132,8 +132,10 @@ def _refuse_unlocked(images: tuple[Image, ...], sources: Sources) -> None:
 
 
 def _refuse_idle(images: tuple[Image, ...], sources: Sources) -> None:
-    """What a stack leaves out, or gives a layer of its own, must be of its locks: a wrong name would do nothing. What it
-    says to be without must not be."""
+    """What a stack leaves out, or gives a layer of its own, must be of its locks: a wrong name would do nothing.
+
+    What it says to be without must not be.
+    """
     faults = {}
     for cell in (cell for image in images for cell in image.ground):
         folders = [f"{each.framework}-{each.release}-" for each in cell.ground]  # of every processor and Python

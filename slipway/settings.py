@@ -120,7 +120,7 @@ class Settings:
 
     @property
     def own(self) -> Path | None:
-        """The buildspec file of the user's own: relative to the current folder, in slipway.yml to the project's root."""
+        """A buildspec file of the user's own: relative to the current folder, in slipway.yml to the project's root."""
         given = self.text("buildspec")
         in_file = self.values["buildspec"].source.startswith("slipway.yml")
         return (self.project if in_file else Path.cwd()) / Path(given).expanduser() if given else None

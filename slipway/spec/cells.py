@@ -144,7 +144,7 @@ def _toolkits(stack: StackPart, ours: Iterable[str]) -> tuple[str, ...]:
 
 
 def _environment(stack: StackPart, given: Mapping[str, str]) -> dict[str, str]:
-    """Sorted by name. Without a toolkit no variable names a module of one; AWS's has the modules that ours takes over."""
+    """Sorted by name. Without a toolkit no variable names a module of one; AWS's has the modules that ours replaces."""
     return {name: value for name, value in sorted(given.items()) if stack.toolkit != "none" or name not in _STARTERS}
 
 
