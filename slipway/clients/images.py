@@ -15,6 +15,9 @@ from slipway.records import Push
 OURS = "com.amazonaws.ml.engines.sagemaker.dlc.contributor.slipway"
 """The label by which an image says that it is of Slipway."""
 
+EFA = "io.slipway.efa"
+"""The label by which an image that was derived from one of ours says that it holds EFA's libraries (examples/efa)."""
+
 Labels = Callable[[str], Mapping[str, str] | None]
 """From a reference to the labels of an image that is at hand, None where it is not."""
 
@@ -42,6 +45,7 @@ class Facts:
     cuda: str = ""
     region: str = ""
     architectures: tuple[str, ...] = ()
+    efa: bool = False
     yanked: str = ""
 
 
@@ -58,7 +62,8 @@ def facts(reference: str, pushes: Sequence[Push], labels: Labels = lambda refere
     given = labels(reference)
     if given is not None:
         architectures = tuple(given.get(cuda.ARCHITECTURES, "").replace(",", " ").split())
-        found = replace(found, ours=found.ours or OURS in given, architectures=architectures)
+        ours, efa = found.ours or OURS in given, given.get(EFA) == "true"
+        found = replace(found, ours=ours, architectures=architectures, efa=efa)
     return found
 
 
@@ -134,6 +139,9 @@ def _hardware(found: Facts, config: Config, instance_type: str) -> list[tuple[st
         told.append(("ec2_instance_type", what, "choose a newer instance, or an image with an older CUDA"))
     elif not gpu and found.processor == "gpu" and instances.cpu_only(instance_type):
         told.append(("ec2_instance_type", f"the image is for GPUs, and {instance_type} has none", "use the CPU image"))
+    if found.ours and not found.efa and config.num_machines > 1 and instances.efa(instance_type):
+        what = f"the hosts of {instance_type} reach each other by EFA, which no image of ours holds: they take TCP"
+        told.append(("ec2_instance_type", what, "derive an image that adds it, as examples/efa does"))
     precision = config.mixed_precision
     if precision != "no" and (instances.cpu_only(instance_type) or instance_type == "local"):
         fix = "write mixed_precision: 'no'" + (", or bf16, which newer CPUs know" if precision == "fp16" else "")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import pytest
 
 from slipway import cuda
@@ -123,3 +126,30 @@ def test_what_cuda_code_runs_on(instance: str, architectures: tuple[str, ...], c
 def test_which_instances_have_gpus(instance: str, gpu: bool, cpu_only: bool) -> None:
     assert bool(instances.gpu(instance)) is gpu
     assert instances.cpu_only(instance) is cpu_only
+
+
+def test_the_instances_with_efa_are_those_that_the_toolkit_knows() -> None:
+    path = Path(__file__).parents[3] / "toolkits/training/src/sagemaker_training/fabric.py"
+    fabric = runpy.run_path(str(path))
+    types = [f"ml.{family}.{size}" for family, sizes in fabric["_EFA"].items() for size in sizes]
+    others = ["ml.g5.xlarge", "ml.p4d.2xlarge", "ml.m5.24xlarge", "local", "ml.p5"]
+    assert {name for name in [*types, *others] if instances.efa(name)} == set(types)
+    assert not any(fabric["has_efa"](name) for name in others)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "instance", "labels", "warned"),
+    [
+        (2, "ml.p4d.24xlarge", {}, True),
+        (2, "ml.p4d.24xlarge", {images.EFA: "true"}, False),
+        (1, "ml.p4d.24xlarge", {}, False),
+        (2, "ml.p3.16xlarge", {}, False),
+    ],
+)
+def test_hosts_that_could_use_efa_are_warned_of(
+    hosts: int, instance: str, labels: dict[str, str], warned: bool
+) -> None:
+    reference = OURS.replace("2.13.0-cpu", "2.7.1-gpu").replace("py311-", "py311-cu126-")
+    found = images.facts(reference, (), lambda name: labels)
+    told = images.warnings(found, Config(num_machines=hosts, given=frozenset()), instance)
+    assert any("EFA" in what and "examples/efa" in fix for _, what, fix in told) is warned
