@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from slipway.errors import DowngradeError, Fault
 from slipway.release.ledger import Released
-from slipway.supply.sbom import Package
 
 _DEBIAN = " (Debian)"
 
@@ -41,11 +40,6 @@ class Difference:
     compressed: int
     labels: tuple[Change, ...]
     vulnerabilities: tuple[tuple[str, ...], tuple[str, ...]] | None  # that came, that went
-
-
-def called(package: Package) -> str:
-    """A package's name in the ledger: `numpy`, `libc6 (Debian)`."""
-    return package.name + _DEBIAN if package.kind == "debian" else package.name
 
 
 def of_releases(before: Released, after: Released) -> Difference:

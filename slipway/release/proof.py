@@ -119,7 +119,7 @@ class SbomStep:
         for item in items:
             build = work.the_build(item)
             made = work.tools.sbom(build.engine_id, work.sbom_folder(build))
-            packages = {changes.called(package): package.version for package in sbom.read(made.cyclonedx)}
+            packages = {package.called: package.version for package in sbom.read(made.cyclonedx)}
             digests = {"cyclonedx": sha256_file(made.cyclonedx), "spdx": sha256_file(made.spdx)}
             work.record(self.name, item, packages=packages, digests=digests)
 

@@ -17,7 +17,7 @@ from slipway.settings import Settings
 from slipway.supply import gate, signing
 from slipway.supply.config import Gate
 from slipway.supply.gate import Judgement, Target
-from slipway.supply.sbom import Package
+from slipway.supply.sbom import Package, recorded
 
 CLEAN, REBUILD, UNSEEN = "clean", "rebuild", "unseen"
 
@@ -59,17 +59,11 @@ def subjects(history: History, pushes: Iterable[Push], *, every: bool = False) -
             manifest_digest=one.manifest_digest,
             config_digest=one.config_digest,
             places=tuple((place.registry, place.repository) for place in one.places),
-            packages=tuple(package(name, version) for name, version in one.packages.items()),
+            packages=tuple(recorded(name, version) for name, version in one.packages.items()),
         )
         for one in released
     ] or [_of_push(push) for push in pushes if not push.yanked]
     return found if every else list({one.image: one for one in found}.values())  # oldest first: the newest stays
-
-
-def package(name: str, version: str) -> Package:
-    """A package as records name it: `name`, `name (Debian)`, `name (KIND)`."""
-    plain, _, kind = name.partition(" (")
-    return Package(kind.rstrip(")").lower() or "python", plain, version)
 
 
 def look(subject: Subject, release: ReleaseConfig, settings: Settings, today: date) -> Seen:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from slipway.engine.wheels import normal_name
 from slipway.errors import RegistryError, TrustError
 from slipway.records import Build
 from slipway.registry import Manifest, Registry
@@ -163,7 +162,9 @@ def _count(listed: dict[str, set[sbom.Package]], kind: str, document: Mapping[st
 
 def _packages(listed: Iterable[sbom.Package], known: Known) -> Line:
     """Every package on record must be in the SBOM, in its version where that is on record too."""
-    held = named(listed)
+    held: dict[str, set[str]] = {}
+    for one in listed:
+        held.setdefault(one.called, set()).add(one.version)
     names = known.packages or (known.build.packages if known.build else {})
     lacking = [name for name in names if name not in held]
     other = [name for name, version in known.packages.items() if name in held and version not in held[name]]
@@ -172,15 +173,6 @@ def _packages(listed: Iterable[sbom.Package], known: Known) -> Line:
         told += [f"has other versions of {_some(other)}"] if other else []
         return Line("packages on record", WRONG, "; ".join(told))
     return Line("packages on record", OK, f"all {len(names)} are in the SBOM")
-
-
-def named(listed: Iterable[sbom.Package]) -> dict[str, set[str]]:
-    """Versions by the names that records use: `name` of Python, `name (Debian)` of Debian, `name (KIND)` of others."""
-    found: dict[str, set[str]] = {}
-    for one in listed:
-        own = {"python": normal_name(one.name), "debian": f"{one.name} (Debian)"}
-        found.setdefault(own.get(one.kind, f"{one.name} ({one.kind})"), set()).add(one.version)
-    return found
 
 
 def _some(names: Iterable[str]) -> str:

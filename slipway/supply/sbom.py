@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from slipway import process
+from slipway.engine.wheels import normal_name
 from slipway.errors import ProgramError, TrustError
 from slipway.files import naming_full_disk
 from slipway.supply import programs
@@ -44,6 +45,19 @@ class Package:
     kind: str
     name: str
     version: str
+
+    @property
+    def called(self) -> str:
+        """Its name on record: `numpy` for Python, `libc6 (Debian)`, `name (KIND)` for all else."""
+        if self.kind == "python":
+            return normal_name(self.name)
+        return f"{self.name} ({'Debian' if self.kind == 'debian' else self.kind})"
+
+
+def recorded(called: str, version: str) -> Package:
+    """The package that a record calls so."""
+    name, _, kind = called.partition(" (")
+    return Package(kind.rstrip(")").lower() or "python", name, version)
 
 
 def make(image: str, folder: Path) -> Sbom:
