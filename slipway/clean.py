@@ -17,7 +17,7 @@ from slipway.engine.docker import Engine
 from slipway.records import Records
 from slipway.settings import Settings
 
-FOLDERS = ("rootfs", "build", "logs", "check")
+FOLDERS = ("rootfs", "build", "logs", "check", "warm-pools")
 
 
 @dataclass(frozen=True)
