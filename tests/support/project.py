@@ -1,4 +1,4 @@
-"""A project of its own that shares the sources of this one, with small images that pass for cells of the matrix."""
+"""A project of its own with the sources of this one, with small images that pass for cells of the matrix."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import io
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,16 @@ from slipway.spec import load
 from slipway.verify import suite_hash
 
 ROOT = Path(__file__).parents[2]
-SHARED = ("buildspec", "dockerfiles", "toolkits", "slipway", "tasks.py", "pyproject.toml")
+TAKEN = (
+    "buildspec",
+    "dockerfiles",
+    "toolkits",
+    "slipway",
+    "tests/contract",
+    "tests/smoke",
+    "tasks.py",
+    "pyproject.toml",
+)
 
 
 @dataclass
@@ -35,13 +45,15 @@ class Project:
     made: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.folder.mkdir(parents=True)
-        for name in SHARED:
-            (self.folder / name).symlink_to(ROOT / name)
-        (self.folder / "tests").mkdir()
-        for name in ("contract", "smoke"):
-            if (ROOT / "tests" / name).exists():
-                (self.folder / "tests" / name).symlink_to(ROOT / "tests" / name)
+        # A copy: hashes of it stay as they are, whoever works on the sources meanwhile.
+        leave = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis", "dist")
+        for name in TAKEN:
+            source, target = ROOT / name, self.folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=leave)
+            elif source.exists():
+                shutil.copyfile(source, target)
 
     @property
     def records(self) -> Records:
@@ -56,8 +68,20 @@ class Project:
         text = json.dumps({"registries": registries, "prefix": self.prefix, "sbom": False, **more})
         (self.folder / "release.yml").write_text(text)
 
-    def build(self, image: str, content: bytes, *, below: bytes = b"", proved: bool = True) -> Build:
-        """An image of one or two files in the engine, on record as the build and the proof of a cell of the matrix."""
+    def build(
+        self,
+        image: str,
+        content: bytes,
+        *,
+        below: bytes = b"",
+        proved: bool = True,
+        files: Mapping[str, bytes] | None = None,
+        packages: Mapping[str, int] | None = None,
+    ) -> Build:
+        """An image of one or two files in the engine, on record as the build and the proof of a cell of the matrix.
+
+        `files` go into it beside them, by path; `packages` on record.
+        """
         given = settings.read(project=self.folder, environment={})
         matrix, sources = load.load(self.folder), load.read_sources(self.folder)
         cell = next(one for one in matrix.images if one.id == image)
@@ -65,9 +89,12 @@ class Project:
         planned = plans.plan([cell], sources, {cell.os: base})
         reference = f"{self.prefix}/{cell.repository}:{secrets.token_hex(4)}"
         lines = ["FROM scratch", *(["COPY below /below"] if below else []), "COPY content /content", "LABEL a=b"]
+        lines += ["COPY tree/ /"] if files else []
+        members = [("Dockerfile", "\n".join(lines).encode()), ("below", below), ("content", content)]
+        members += [(f"tree/{path}", data) for path, data in (files or {}).items()]
         context = io.BytesIO()
         with tarfile.open(fileobj=context, mode="w") as archive:
-            for name, data in (("Dockerfile", "\n".join(lines).encode()), ("below", below), ("content", content)):
+            for name, data in members:
                 entry = tarfile.TarInfo(name)
                 entry.size = len(data)
                 archive.addfile(entry, io.BytesIO(data))
@@ -96,6 +123,7 @@ class Project:
             lock_hash="1" * 64,
             built_at=f"2026-01-01T00:00:{len(self.made):02d}.000+00:00",
             seconds=1.0,
+            packages=packages or {},
         )
         self.records.add_build(build)
         if proved:
@@ -119,7 +147,7 @@ class Project:
         return subprocess.Popen(
             [sys.executable, "-m", "invoke", *words],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **self.environment},
+            env={**os.environ, "PYTHONPATH": str(self.folder), **self.environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
