@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from slipway.errors import AuthError, Interrupted, NotProvedError, UsageError
 from tests.support.project import Project
-from tests.support.proxy import Proxy, proxying
+from tests.support.proxy import Harm, Proxy, Request, proxying
 from tests.support.registries import PasswordRegistry, make
 
 pytestmark = pytest.mark.integration
@@ -123,3 +126,172 @@ def test_a_release_from_plan_to_listing(world: World) -> None:
     again = world.project.invoke(*BOTH)
     assert "nothing was left to release" in again.stdout and again.returncode == 0
     assert len(world.project.ledger) == 1
+
+
+def test_a_second_release_moves_the_aliases_and_keeps_the_first(world: World) -> None:
+    world.project.build(TRAINING, b"one")
+    (first,) = world.project.told("release", "--only", TRAINING)
+    world.project.build(TRAINING, b"two")
+    (second,) = world.project.told("release", "--only", TRAINING, "--notes", "why")
+    assert (second["tag"], second["previous"]) == (f"{TAG}-v2", f"{TAG}-v1")
+    assert world.names("training", f"{TAG}-v1") == {first["manifest_digest"]}
+    assert world.names("training", "2.13-cpu-py311") == {second["manifest_digest"]}
+    assert [entry["number"] for entry in world.project.ledger] == [1, 2]
+    assert world.project.ledger[1]["notes"] == "why"
+
+
+def sabotage(world: World, child: list[subprocess.Popen[str]], number: int) -> None:
+    """Kill the command when the `number`th upload of a blob or manifest has just been stored, before it knows."""
+    left = [number]
+
+    def end() -> None:
+        child[0].kill()
+        child[0].wait()
+
+    def harm(request: Request) -> Harm | None:
+        if request.method != "PUT":
+            return None
+        left[0] -= 1
+        return Harm(then=end) if left[0] == 0 else None
+
+    for site in world.sites:
+        site.proxy.harm = harm
+
+
+def moved(world: World, digests: dict[str, str]) -> bool:
+    """Whether any tag that people see names the new image."""
+    return any(digests[scope] in world.names(scope, tag) for scope in digests for tag in (f"{TAG}-v2", *ALIASES))
+
+
+@pytest.mark.slow
+def test_a_release_that_is_killed_after_each_thing_it_stores(world: World) -> None:
+    """Every run is killed when it has stored one thing more than the run before; the last one has nothing left."""
+    for image in (TRAINING, INFERENCE):
+        world.project.build(image, f"old {image}".encode())
+    old = {one["scope"]: one["manifest_digest"] for one in world.project.told(*BOTH)}
+    new = {image.split("-")[1]: world.project.build(image, image.encode()).engine_id for image in (TRAINING, INFERENCE)}
+    runs, states = 0, set()
+    while True:
+        child: list[subprocess.Popen[str]] = []
+        sabotage(world, child, 1)
+        child.append(world.project.start(*BOTH))
+        _, err = child[0].communicate(timeout=300)
+        runs += 1
+        assert runs < 60
+        if child[0].returncode == 0:
+            break
+        assert child[0].returncode == -signal.SIGKILL, err
+        state = world.project.journals()[-1]["state"]
+        states.add(state)
+        assert state == "promoting" or not moved(world, new), "a tag moved that no journal knows of"
+        assert len(world.project.ledger) == 1
+        for scope in old:  # an alias is the old image or the new, never gone, and the old number never moves
+            assert world.names(scope, f"{TAG}-v1") == {old[scope]}
+            assert world.names(scope, "2.13-cpu-py311") <= {old[scope], new[scope]}
+    assert states == {"open", "promoting"}
+    for scope, digest in new.items():
+        for tag in (f"{TAG}-v2", *ALIASES):
+            assert world.names(scope, tag) == {digest}
+        assert world.tags(scope) == [{f"{TAG}-v1", f"{TAG}-v2", *ALIASES}] * 2
+    assert [len(entry["images"]) for entry in world.project.ledger] == [2, 2]
+    assert world.project.journals()[-1]["state"] == "done"
+
+
+def test_a_release_killed_between_two_aliases_is_finished_by_the_next_run(world: World) -> None:
+    world.project.build(TRAINING, b"one")
+    world.project.told("release", "--only", TRAINING)
+    build = world.project.build(TRAINING, b"two")
+    child: list[subprocess.Popen[str]] = []
+    aliases = []
+
+    def end() -> None:
+        child[0].kill()
+        child[0].wait()
+
+    def harm(request: Request) -> Harm | None:
+        if request.names_a_tag and "-v2" not in request.path and "staging" not in request.path:
+            aliases.append(request.path)
+        return Harm(then=end) if len(aliases) == 2 else None
+
+    world.sites[0].proxy.harm = harm
+    child.append(world.project.start("release", "--only", TRAINING))
+    child[0].communicate(timeout=300)
+    assert child[0].returncode == -signal.SIGKILL
+    assert world.project.journals()[-1]["state"] == "promoting" and len(world.project.ledger) == 1
+    world.sites[0].proxy.harm = lambda request: None
+    # Whatever the next run is asked for: it finishes that one first.
+    (plan, *_) = world.project.told("release", "--only", TRAINING, "--plan")
+    assert (plan["step"], plan["action"]) == ("settle", "do")
+    done = world.project.invoke("release", "--only", TRAINING)
+    assert done.returncode == 0, done.stderr
+    for tag in (f"{TAG}-v2", *ALIASES):
+        assert world.names("training", tag) == {build.engine_id}
+    assert [entry["number"] for entry in world.project.ledger] == [1, 2]
+
+
+@pytest.mark.parametrize("how", ["refused", "ctrl-c"])
+def test_a_failed_promotion_leaves_every_tag_where_it_was(world: World, how: str) -> None:
+    old = world.project.build(TRAINING, b"one")
+    world.project.told("release", "--only", TRAINING)
+    before = world.tags("training")
+    new = world.project.build(TRAINING, b"two")
+    child: list[subprocess.Popen[str]] = []
+
+    def harm(request: Request) -> Harm | None:
+        # The last alias in the second registry: all that goes before it has moved by then.
+        if not (request.names_a_tag and request.path.endswith("/2.13-cpu-py311")) or not child:
+            return None
+        if how == "refused":
+            child.clear()
+            return Harm(status=403, code="DENIED", message="not today")
+        return Harm(then=lambda: child.pop().send_signal(signal.SIGINT))
+
+    world.sites[1].proxy.harm = harm
+    run = world.project.start("release", "--only", TRAINING)
+    child.append(run)
+    _, err = run.communicate(timeout=300)
+    assert run.returncode == (AuthError.exit_code if how == "refused" else Interrupted.exit_code), err
+    assert "every tag is where it was" in err
+    assert world.tags("training") == before
+    for tag in (f"{TAG}-v1", *ALIASES):
+        assert world.names("training", tag) == {old.engine_id}
+    assert len(world.project.ledger) == 1
+    world.sites[1].proxy.harm = lambda request: None
+    sent = sum(site.proxy.blob_bytes for site in world.sites)
+    (again,) = world.project.told("release", "--only", TRAINING)
+    assert again["tag"] == f"{TAG}-v2" and world.names("training", "2.13-cpu-py311") == {new.engine_id}
+    assert sum(site.proxy.blob_bytes for site in world.sites) == sent, "what was pushed is not pushed again"
+
+
+def test_two_releases_at_once_wait_for_each_other(world: World) -> None:
+    for image in (TRAINING, INFERENCE):
+        world.project.build(image, image.encode())
+    runs = [world.project.start("release", "--only", image, "--json") for image in (TRAINING, INFERENCE)]
+    ended = [run.communicate(timeout=300) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], ended
+    assert any("another release is running; waiting for it" in err for _, err in ended)
+    assert sorted(entry["number"] for entry in world.project.ledger) == [1, 2]
+    assert world.names("training", f"{TAG}-v1") | world.names("inference", f"{TAG}-v1") != {""}
+
+
+def test_registries_that_are_not_ready_end_a_release_before_it_begins(world: World) -> None:
+    world.project.build(TRAINING, b"one")
+    world.project.environment["B_WORD"] = "wr0ng"
+    done = world.project.invoke("release", "--only", TRAINING)
+    assert done.returncode == AuthError.exit_code and "wr0ng" not in done.stderr
+    assert not any(request.writes for site in world.sites for request in site.proxy.asked)
+    assert world.project.ledger == []
+
+
+def test_what_was_not_proved_or_is_untested_is_refused(world: World) -> None:
+    world.project.build(TRAINING, b"one", proved=False)
+    gpu = next(one["id"] for one in world.project.told("list", "--all", "--processor", "gpu", "--framework", "pytorch"))
+    build = world.project.build(gpu, b"gpu")
+    refused = world.project.invoke("release", "--only", gpu)
+    assert refused.returncode == NotProvedError.exit_code and "no GPU has run it" in refused.stderr
+    assert not any(request.writes for site in world.sites for request in site.proxy.asked)
+    assert world.project.invoke("release", "--only", gpu, "--untested-gpu", "x").returncode == UsageError.exit_code
+    (released,) = world.project.told("release", "--only", gpu, "--untested-gpu", gpu)
+    assert released["config_digest"] == build.config_digest
+    assert "untested" in world.project.ledger[0]["images"][0]["smoke"]
+    assert "not run on a GPU" in (world.project.folder / "releases/README.md").read_text()

@@ -23,7 +23,7 @@ from slipway.spec import load
 from slipway.verify import suite_hash
 
 ROOT = Path(__file__).parents[2]
-TAKEN = (
+TAKEN = ("buildspec", "dockerfiles", "toolkits", "slipway", "tests/contract", "tests/smoke", "tasks.py")
     "buildspec",
     "dockerfiles",
     "toolkits",
