@@ -23,16 +23,8 @@ from slipway.spec import load
 from slipway.verify import suite_hash
 
 ROOT = Path(__file__).parents[2]
-TAKEN = ("buildspec", "dockerfiles", "toolkits", "slipway", "tests/contract", "tests/smoke", "tasks.py")
-    "buildspec",
-    "dockerfiles",
-    "toolkits",
-    "slipway",
-    "tests/contract",
-    "tests/smoke",
-    "tasks.py",
-    "pyproject.toml",
-)
+FOLDERS = ("buildspec", "dockerfiles", "toolkits", "slipway", "tests/contract", "tests/smoke")
+FILES = ("tasks.py", "pyproject.toml")
 
 
 @dataclass
@@ -47,7 +39,7 @@ class Project:
     def __post_init__(self) -> None:
         # A copy: hashes of it stay as they are, whoever works on the sources meanwhile.
         leave = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis", "dist")
-        for name in TAKEN:
+        for name in (*FOLDERS, *FILES):
             source, target = ROOT / name, self.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
