@@ -116,7 +116,7 @@ def packages(document: Mapping[str, Any]) -> tuple[Package, ...]:
 
 def _package(url: str) -> Package | None:
     match = _PURL.match(url)
-    if match is None:
+    if match is None or match["kind"] == "oci":  # the image itself, which SPDX lists as well
         return None
     kind = _KINDS.get(match["kind"], match["kind"])
     return Package(kind, unquote(match["name"]), unquote(match["version"] or ""))

@@ -23,7 +23,8 @@ def cyclonedx(*urls: str) -> dict[str, Any]:
 
 def spdx(*urls: str) -> dict[str, Any]:
     packages = [{"externalRefs": [{"referenceType": "purl", "referenceLocator": url}]} for url in urls]
-    return {"spdxVersion": "SPDX-2.3", "packages": [*packages, {"name": "the image"}]}
+    image = {"externalRefs": [{"referenceType": "purl", "referenceLocator": "pkg:oci/small@sha256%3A00?arch=amd64"}]}
+    return {"spdxVersion": "SPDX-2.3", "packages": [*packages, image]}
 
 
 @pytest.fixture
