@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from slipway.errors import NotFoundError, UsageError, nearest
-from slipway.records import Push
+from slipway.records import Push, Records
 from slipway.release import tags
+from slipway.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,15 @@ def standing(push: Push, pushes: Sequence[Push], supported_until: str, today: da
     newer = best.uri if age(best)[:2] > age(push)[:2] else ""
     ended = bool(supported_until) and datetime.date.fromisoformat(supported_until) < today
     return Standing(supported_until, ended, newer, push.yanked)
+
+
+def known(settings: Settings) -> list[Push]:
+    """What the ledger holds, and of images that it does not know, what was pushed from here."""
+    from slipway.release import ledger, stores
+
+    released = ledger.Ledger(stores.of(settings)).history().pushes()
+    images = {push.image for push in released}
+    return released + [push for push in Records(settings.state).pushes() if push.image not in images]
 
 
 def as_of(pushes: Sequence[Push], date: str) -> list[Push]:

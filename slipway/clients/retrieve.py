@@ -41,15 +41,16 @@ def image_uri(
     The arguments are those of `sagemaker.image_uris.retrieve`: `version` is a full version or its beginning (`2.13`),
     `py_version` is `py311` or `3.11`, the instance type decides between the images for CPU and GPU unless `processor`
     says so, `image_scope` is training or inference. Beyond them: `registry` is a host, `at` a date as of which to look,
-    `state` the state folder, by default that of the project around the current folder. A version that is not on record
-    is a Python warning, and the nearest is taken. Raises NotFoundError, which names what is on record, and UsageError
-    for an argument that does not fit.
+    `state` a state folder whose pushes alone are known; by default the ledger and the pushes of the project around the
+    current folder are. A version that is not on record is a Python warning, and the nearest is taken. Raises
+    NotFoundError, which names what is on record, and UsageError for an argument that does not fit.
     """
     if state is None:
         from slipway import settings
 
-        state = settings.read().state
-    pushes = Records(state).pushes()
+        pushes = lookup.known(settings.read())
+    else:
+        pushes = Records(state).pushes()
     found = find(
         lookup.as_of(pushes, at) if at else pushes,
         framework=framework,

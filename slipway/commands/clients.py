@@ -7,13 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipway.clients import accelerate, config_check, images, questions
+from slipway.clients import accelerate, config_check, images, lookup, questions
 from slipway.clients.accelerate import Config
 from slipway.clients.config_check import Checked
 from slipway.commands.guard import command
 from slipway.console import Console
 from slipway.errors import Fault, InputError, NotFoundError, UsageError
-from slipway.records import Records
 
 if TYPE_CHECKING:
     from slipway.clients.images import Facts, Labels
@@ -137,13 +136,13 @@ def _refuse_with(option: str, **others: str | None) -> None:
 
 def _would_choose(config: Config, settings: Settings) -> str:
     try:
-        return f"image_uri is empty; today it means {images.newest(config, Records(settings.state).pushes()).uri}"
+        return f"image_uri is empty; today it means {images.newest(config, lookup.known(settings)).uri}"
     except NotFoundError as error:
         return f"image_uri is empty, and nothing fits yet: {error.message}"
 
 
 def _facts(settings: Settings) -> Any:
-    pushes, look_at = Records(settings.state).pushes(), labels(settings)
+    pushes, look_at = lookup.known(settings), labels(settings)
 
     def look(reference: str) -> Facts:
         return images.facts(reference, pushes, look_at)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway.clients import emit, images, request
+from slipway.clients import emit, images, lookup, request
 from slipway.clients import launch as launching
 from slipway.clients.aws import Aws
 from slipway.clients.config_check import Checked
@@ -95,7 +95,7 @@ def _prepare(checked: Checked, options: Options, settings: Settings, console: Co
         checked,
         Path(options.script),
         options.argv,
-        pushes=Records(settings.state).pushes(),
+        pushes=lookup.known(settings),
         labels=clients.labels(settings),
         home=Path(settings.environment.get("HOME", "/nonexistent")),
         take_official=options.official,
@@ -116,7 +116,7 @@ def _here(prepared: Prepared, name: str, options: Options, settings: Settings, c
 
     records = Records(settings.state)
     output = Path(options.output) if options.output else settings.state / "jobs" / name
-    reference = launching.reference_here(prepared.image.reference, records.pushes(), records.builds())
+    reference = launching.reference_here(prepared.image.reference, lookup.known(settings), records.builds())
     job, notes = launching.on_this_machine(prepared, name, reference, output)
     for note in notes:
         console.warn(note)

@@ -42,7 +42,7 @@ def image_uri(json: bool, options: Options) -> None:
             raise UsageError(f"--format {form} is not known", fix=nearest(form, (*FORMS, "json")))
         if options.scope and options.job and options.scope != options.job:
             raise UsageError("--job and --scope are one thing, and differ", fix="leave one of them out")
-        every = Records(settings.state).pushes()
+        every = lookup.known(settings)
         found = retrieve.find(
             lookup.as_of(every, options.at) if options.at else every,
             framework=options.framework,
@@ -72,8 +72,13 @@ def _document(uri: str, push: Push, standing: Standing) -> dict[str, object]:
 
 
 def _supported_until(settings: Settings, push: Push) -> str:
-    """The day that buildspec/ names for a version; empty where it names none, or no longer has the version."""
+    """The day that `eol` or else buildspec/ names for a version; empty where none does."""
+    from slipway.release import ledger, stores
     from slipway.spec import load
+
+    ends = ledger.Ledger(stores.of(settings)).history().ends()
+    if (push.framework, push.version) in ends:
+        return ends[push.framework, push.version]
 
     try:
         images = load.load(settings.project, settings.own).images

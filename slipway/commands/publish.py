@@ -67,12 +67,12 @@ def push(selector: Selector, registry: str | None, number: str | None, json: boo
 
 def yank(image: str, reason: str, undo: bool, json: bool) -> None:
     """Take back an image that was pushed, or take that back."""
-    from slipway.release import yank as yanking
+    from slipway.release import ledger, stores, takeback
 
     with command(json) as (settings, console):
         if undo == bool(reason.strip()):
             raise UsageError("a yank has a reason, and its undoing none", fix='give --reason "…", or --undo')
-        marked = yanking.yank(Records(settings.state), image, reason.strip())
+        marked = takeback.yank(Records(settings.state), ledger.Ledger(stores.of(settings)), image, reason.strip())
         for push in marked:
             console.say(f"{push.uri}: {f'yanked: {push.yanked}' if push.yanked else 'no longer yanked'}")
         console.note("tags and aliases stay where they are; jobs that name the image go on using it")

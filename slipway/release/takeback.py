@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from slipway.errors import NotFoundError, UsageError, nearest
 from slipway.files import locked
 from slipway.registry import Registry
+from slipway.records import Push, Records
 from slipway.release import listing, promotion, tags
+from slipway.release import yank as yanking
 from slipway.release.journal import Journals, Move
 from slipway.release.ledger import LISTING, Entry, History, Ledger, Standing
 from slipway.release.pipeline import settle
@@ -29,7 +32,7 @@ def plan_rollback(history: History, name: str, to: str) -> Rollback:
 
     Raises NotFoundError where there is none before, UsageError for a target that is not older, or taken back itself.
     """
-    newest = history.find(name)
+    newest = history.newest(name) or history.find(name)
     same = [one for one in history.of_image(newest.image.image) if not one.withdrawn]
     if newest.image.tag not in {one.image.tag for one in same}:
         raise UsageError(f"{newest.image.name} is taken back already: {newest.withdrawn}")
@@ -105,22 +108,30 @@ def end(ledger: Ledger, framework: str, version: str, on: str, reason: str) -> E
     return entry
 
 
-def yank(ledger: Ledger, name: str, reason: str) -> list[Standing]:
-    """Mark a released image as taken back, in the ledger; nothing, where the ledger does not have it."""
-    history = ledger.history()
-    if not history.standings:
-        return []
-    try:
-        found = history.find(name)
-    except NotFoundError:
-        return []
-    if bool(reason) == bool(found.withdrawn) and reason == found.withdrawn:
-        return []
-    body = {"config_digests": [found.image.config_digest], "image": found.image.name, "reason": reason}
-    ledger.append("yank", body)
+def yank(records: Records, ledger: Ledger, name: str, reason: str) -> list[Push]:
+    """Mark an image as taken back, in the ledger where it was released and on record where it was pushed from here.
+
+    `reason` empty: take the mark away again. Raises NotFoundError for a name that neither has, UsageError for one that
+    means several images and for a mark to be taken away where there is none.
+    """
+    one = next((one for one in ledger.history().standings if name in one.image.called()), None)
+    if one is None:
+        return yanking.yank(records, name, reason)
+    found = ledger.history().find(name)
+    if not reason and not found.withdrawn:
+        raise UsageError(f"{name} is not yanked", fix='give --reason "…" to yank it')
+    digest = found.image.config_digest
+    ledger.append("yank", {"config_digests": [digest], "image": found.image.name, "reason": reason})
     write_listing(ledger)
-    history = ledger.history()
-    return [one for one in history.standings if one.image.config_digest == found.image.config_digest]
+    mark_records(records, {digest}, reason)
+    return [push for push in ledger.history().pushes() if push.config_digest == digest]
+
+
+def mark_records(records: Records, digests: Collection[str], reason: str) -> None:
+    """Mark what was pushed from here, so that no command leads to it either."""
+    for push in records.pushes():
+        if push.config_digest in digests:
+            records.add_push(replace(push, yanked=reason))
 
 
 def write_listing(ledger: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""Taking back an image that was pushed: it stays where it is, but nobody is led to it any more."""
+"""Taking back an image that was pushed from here: it stays where it is, but nobody is led to it any more."""
 
 from __future__ import annotations
 

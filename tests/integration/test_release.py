@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from slipway.errors import AuthError, Interrupted, NotProvedError, UsageError
+from slipway.errors import AuthError, Interrupted, NotFoundError, NotProvedError, UsageError
 from tests.support.project import Project
 from tests.support.proxy import Harm, Proxy, Request, proxying
 from tests.support.registries import PasswordRegistry, make
@@ -295,3 +296,52 @@ def test_what_was_not_proved_or_is_untested_is_refused(world: World) -> None:
     assert released["config_digest"] == build.config_digest
     assert "untested" in world.project.ledger[0]["images"][0]["smoke"]
     assert "not run on a GPU" in (world.project.folder / "releases/README.md").read_text()
+
+
+def test_rollback_yank_and_eol_lead_people_elsewhere(world: World) -> None:
+    repository = world.repository("training")
+
+    def found(*words: str) -> tuple[str, str]:
+        done = world.project.invoke("image-uri", "--framework", "pytorch", "--host", world.sites[0].proxy.host, *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip().rpartition("-")[2], done.stderr
+
+    world.project.build(TRAINING, b"one")
+    (first,) = world.project.told("release", "--only", TRAINING)
+    world.project.build(TRAINING, b"two")
+    (second,) = world.project.told("release", "--only", TRAINING)
+    assert found()[0] == "v2"
+    assert world.project.invoke("rollback", TRAINING).returncode == UsageError.exit_code
+    back = world.project.told("rollback", TRAINING, "--reason", "crashes on import")
+    assert (back["to"], back["withdrawn"]) == (f"{repository}:{TAG}-v1", [f"{repository}:{TAG}-v2"])
+    for alias in ALIASES:
+        assert world.names("training", alias) == {first["manifest_digest"]}
+    assert world.names("training", f"{TAG}-v2") == {second["manifest_digest"]}, "a release tag never moves"
+    assert found()[0] == "v1"
+    refused = world.project.invoke("release", "--only", TRAINING)
+    assert refused.returncode == NotProvedError.exit_code and "crashes on import" in refused.stderr
+    assert world.project.invoke("rollback", TRAINING, "--reason", "x").returncode == NotFoundError.exit_code
+
+    world.project.build(TRAINING, b"three")
+    (third,) = world.project.told("release", "--only", TRAINING)
+    assert (third["tag"], third["previous"]) == (f"{TAG}-v3", f"{TAG}-v1")
+    assert found()[0] == "v3"
+    world.project.told("yank", third["manifest_digest"], "--reason", "leaks")
+    assert found()[0] == "v1"
+    world.project.told("yank", f"{TAG}-v3", "--undo")
+    world.project.told("eol", "--framework", "pytorch", "--version", "2.13.0", "--on", "2020-01-01")
+    tag, said = found()
+    assert tag == "v3" and "supported until 2020-01-01" in said
+    kinds = [entry["kind"] for entry in world.project.ledger]
+    assert kinds == ["release", "release", "rollback", "release", "yank", "yank", "eol"]
+    # Another machine has the repository and no record of its own.
+    shutil.rmtree(world.project.folder / ".slipway")
+    assert found()[0] == "v3"
+    listed = world.project.told("releases")
+    assert [(one["tag"], bool(one["withdrawn"])) for one in listed] == [
+        (f"{TAG}-v1", False),
+        (f"{TAG}-v2", True),
+        (f"{TAG}-v3", False),
+    ]
+    same = world.project.told("changes", f"{TAG}-v1", f"{TAG}-v3")
+    assert same["size"] == len(b"three") - len(b"one") and same["labels"] == []
