@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from slipway.engine import wheels
 from slipway.spec.model import Image
 
@@ -21,6 +23,26 @@ MINIMUM_DRIVERS = {"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
 def minimum_driver(cuda: str) -> str:
     """The oldest driver for a CUDA version such as `13.0`; empty where it is not known."""
     return MINIMUM_DRIVERS.get(cuda.partition(".")[0], "")
+
+
+def driver_of(text: str) -> str:
+    """The version in what a driver says of itself (/proc/driver/nvidia/version); empty where it says none."""
+    found = re.search(r"Kernel Module\s+(?:for \S+\s+)?(\d+(?:\.\d+)+)", text)
+    return found[1] if found else ""
+
+
+def runs_under(driver: str, cuda: str) -> bool:
+    """Whether images of a CUDA version such as `13.0` run under a driver as they are.
+
+    Where they do not, NVIDIA's forward compatibility package can be added for data-center GPUs; it must not be used
+    under a driver that is new enough, so no image of ours holds it.
+    """
+    minimum = minimum_driver(cuda)
+    return not minimum or _numbers(driver) >= _numbers(minimum)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
 
 
 def faults(image: Image, common: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from slipway import base, lock, preflight, process
+from slipway import base, cuda, lock, preflight, process
 from slipway.engine import rootfs
 from slipway.engine.docker import Engine
 from slipway.errors import EngineError, ProgramError, SlipwayError
@@ -16,6 +16,7 @@ from slipway.settings import Settings
 from slipway.supply import programs, sbom, signing
 
 BUILDX = (0, 13)
+NVIDIA = Path("/proc/driver/nvidia/version")
 STATE_MB = 1000  # a root filesystem, its tar, logs
 
 OK, WARN, FAIL, BLOCKED = "ok", "warn", "fail", "blocked"
@@ -59,6 +60,7 @@ def examine(settings: Settings) -> list[Finding]:
     findings.append(_finding("state-disk", lambda: _state_disk(settings)))
     findings.append(_finding("base", lambda: _base(settings)))
     findings.append(_finding("python-packages", lambda: _python_packages(settings)))
+    findings.append(_finding("gpu-driver", _gpu_driver))
     findings.append(_finding("cosign", lambda: _works(signing.cosign)))
     findings.append(_finding("syft", lambda: _works(sbom.syft)))
     findings.append(_finding("scanner", _scanner))
@@ -155,6 +157,23 @@ def _base(settings: Settings) -> str:
                 fix="check the network, apt's proxy and certificates, and the settings apt-mirror and snapshot",
             ) from None
     return f"Debian's packages for {settled.os} can be had"
+
+
+def _gpu_driver() -> str:
+    """Which CUDA versions run here as they are; a machine without a GPU builds images for it all the same."""
+    if not NVIDIA.is_file():
+        return "no NVIDIA driver: images for GPUs are built and checked here, and do not run"
+    driver = cuda.driver_of(NVIDIA.read_text(encoding="utf-8", errors="replace"))
+    if not driver:
+        raise Doubt(f"{NVIDIA} does not say the driver's version", fix="see what `nvidia-smi` says")
+    lacking = {major: oldest for major, oldest in cuda.MINIMUM_DRIVERS.items() if not cuda.runs_under(driver, major)}
+    if lacking:
+        wants = "; ".join(f"CUDA {major} wants {oldest}" for major, oldest in lacking.items())
+        raise Doubt(
+            f"the NVIDIA driver {driver} is too old for some images: {wants}",
+            fix="install a newer one; for data-center GPUs, derive an image with NVIDIA's cuda-compat package",
+        )
+    return f"NVIDIA driver {driver}: images of every CUDA version run here"
 
 
 def _works(path: Callable[[], str]) -> str:

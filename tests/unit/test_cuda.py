@@ -44,3 +44,34 @@ def test_the_label_names_the_oldest_driver(project: Path) -> None:
     assert render.labels(gpu, **facts)[cuda.DRIVER] == "525.60.13"  # type: ignore[arg-type]
     assert cuda.DRIVER not in render.labels(image_of(project), **facts)  # type: ignore[arg-type]
     assert cuda.minimum_driver("99.1") == ""
+
+
+# What the kernel modules of two drivers say of themselves.
+CLOSED = """\
+NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023
+GCC version:  gcc version 10.2.1 20210110 (Debian 10.2.1-6)
+"""
+OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (dvs-builder)\n"
+
+
+@pytest.mark.parametrize(("text", "driver"), [(CLOSED, "535.129.03"), (OPEN, "580.95.05"), ("none\n", "")])
+def test_a_driver_says_its_version(text: str, driver: str) -> None:
+    assert cuda.driver_of(text) == driver
+
+
+@pytest.mark.parametrize(
+    ("driver", "version", "runs"),
+    [
+        ("535.129.03", "12.6", True),
+        ("535.129.03", "13.0", False),
+        ("580.65.06", "13.0", True),
+        ("580.65.05", "13.0", False),
+        ("1000.1", "13.0", True),  # numbers, not letters
+        ("525.60.13", "12", True),
+        ("470.82.01", "12.2", False),
+        ("470.82.01", "11.8", True),
+        ("470.82.01", "99.0", True),  # nothing is known against it
+    ],
+)
+def test_which_cuda_runs_under_a_driver(driver: str, version: str, runs: bool) -> None:
+    assert cuda.runs_under(driver, version) is runs

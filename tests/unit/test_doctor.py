@@ -62,7 +62,7 @@ def examine(tmp_path: Path, **given: str) -> dict[str, doctor.Finding]:
 def test_a_sound_machine_passes_every_check(programs: Any, engine: Any, tmp_path: Path) -> None:
     found = examine(tmp_path)
     assert {finding.status for finding in found.values()} == {"ok"}, found
-    assert len(found) == 10
+    assert len(found) == 11
     assert doctor.exit_code(list(found.values())) == 0
 
 
@@ -177,3 +177,24 @@ def test_the_first_failure_gives_the_exit_code() -> None:
         doctor.Finding("c", "fail", "", code=5),
     ]
     assert doctor.exit_code(found) == 7
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "told"),
+    [
+        (None, "ok", "no NVIDIA driver: images for GPUs are built and checked here"),
+        ("Kernel Module  580.95.05  x", "ok", "NVIDIA driver 580.95.05: images of every CUDA version run here"),
+        ("Kernel Module  535.129.03  x", "warn", "535.129.03 is too old for some images: CUDA 13 wants 580.65.06"),
+        ("no word of it", "warn", "does not say the driver's version"),
+    ],
+)
+def test_a_driver_that_is_too_old_is_told(
+    programs: object, engine: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, status: str, told: str
+) -> None:
+    file = tmp_path / "nvidia"
+    if said:
+        file.write_text(said)
+    monkeypatch.setattr(doctor, "NVIDIA", file)
+    finding = examine(tmp_path)["gpu-driver"]
+    assert finding.status == status and told in finding.told
+    assert ("cuda-compat" in finding.fix) == ("too old" in finding.told)
