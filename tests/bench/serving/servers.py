@@ -23,6 +23,7 @@ BODIES = {
     "noop": json.dumps({"inputs": "x" * 1000}).encode(),
     "mlp": json.dumps({"inputs": [[round(n / 64, 3) for n in range(64)] for _ in range(2)]}).encode(),
 }
+JSON = "application/json"
 
 FLOOR = (
     "uvicorn --app-dir /bench floor:app --host 0.0.0.0 --port 8080 --no-access-log --log-level warning "
@@ -32,7 +33,7 @@ PEERS = {"litserve": "python /bench/litserve_peer.py"}
 
 _LUA = """\
 wrk.method = "POST"
-wrk.headers["Content-Type"] = "application/json"
+wrk.headers["Content-Type"] = "{kind}"
 local file = io.open("{body}", "rb")
 wrk.body = file:read("*a")
 file:close()
@@ -75,20 +76,34 @@ class Server:
 
     def load(self, model: str, connections: int, seconds: float) -> dict[str, float]:
         """Requests per second, CPU ms a request, and latency in ms, with that many connections."""
+        return self.send(BODIES[model], connections, seconds)
+
+    def send(self, data: bytes, connections: int, seconds: float, kind: str = JSON) -> dict[str, float]:
+        """The same with any body."""
         with tempfile.TemporaryDirectory() as scratch:
             body, script = Path(scratch) / "body", Path(scratch) / "post.lua"
-            body.write_bytes(BODIES[model])
-            script.write_text(_LUA.format(body=body))
+            body.write_bytes(data)
+            script.write_text(_LUA.format(body=body, kind=kind))
             before = self.cpu()
             # In the server's own network, so that nothing stands in between.
             told = run(
                 *("nsenter", "-t", str(self.pid), "-n", "wrk", "-t1", f"-c{connections}"),
-                *(f"-d{max(1, round(seconds))}s", "--latency", "-s", str(script), "http://127.0.0.1:8080/invocations"),
+                *(
+                    f"-d{max(1, round(seconds))}s",
+                    "--timeout",
+                    "60s",
+                    "--latency",
+                    "-s",
+                    str(script),
+                    "http://127.0.0.1:8080/invocations",
+                ),
             )
             spent = self.cpu() - before
         if "Non-2xx" in told or "Socket errors" in told:
             raise SystemExit(f"{self.container} lost requests:\n{told}")
         requests = int(re.search(r"(\d+) requests in", told)[1])  # type: ignore[index]
+        if not requests:
+            raise SystemExit(f"{self.container} answered nothing in {seconds:g} s: give it more")
         return {
             "requests/s": float(re.search(r"Requests/sec:\s*([\d.]+)", told)[1]),  # type: ignore[index]
             "cpu ms": 1000 * spent / requests,
@@ -98,18 +113,31 @@ class Server:
 
 
 def _milliseconds(told: str, percentile: str) -> float:
-    found = re.search(rf"^\s*{percentile}%\s+([\d.]+)(us|ms|s)$", told, re.MULTILINE)
+    found = re.search(rf"^\s*{percentile}%\s+([\d.]+)(us|ms|s)\s*$", told, re.MULTILINE)
     assert found is not None, told
     return float(found[1]) * {"us": 0.001, "ms": 1.0, "s": 1000.0}[found[2]]
 
 
 @contextlib.contextmanager
-def serving(contestant: Contestant, model: str, workers: int = 1, **environment: str) -> Iterator[Server]:
-    """A container that has given its first good answer."""
+def serving(
+    contestant: Contestant,
+    model: str,
+    workers: int = 1,
+    *,
+    folder: Path | None = None,
+    first: tuple[bytes, str] | None = None,
+    **environment: str,
+) -> Iterator[Server]:
+    """A container that has given its first good answer.
+
+    folder: what it has as /opt/ml/model, instead of the model's code alone; first: the body of the first request and
+    its type, where that is not in BODIES.
+    """
     name = f"slipway-bench-{secrets.token_hex(4)}"
     variables = {"SAGEMAKER_MODEL_SERVER_WORKERS": str(workers), **environment}
     settings = [word for key, value in variables.items() for word in ("-e", f"{key}={value}")]
-    folders = ["-v", f"{MODELS / model}:/opt/ml/model/code:ro", "-v", f"{HERE}:/bench:ro"]
+    place = f"{folder}:/opt/ml/model:ro" if folder else f"{MODELS / model}:/opt/ml/model/code:ro"
+    folders = ["-v", place, "-v", f"{HERE}:/bench:ro"]
     began = time.perf_counter()
     run(
         "docker",
@@ -124,15 +152,16 @@ def serving(contestant: Contestant, model: str, workers: int = 1, **environment:
     )
     try:
         address, pid = run("docker", "inspect", "-f", "{{.NetworkSettings.IPAddress}} {{.State.Pid}}", name).split()
-        answer = _first_answer(f"http://{address}:8080/invocations", BODIES[model], name)
+        body, kind = first or (BODIES[model], JSON)
+        answer = _first_answer(f"http://{address}:8080/invocations", body, kind, name)
         yield Server(name, int(pid), time.perf_counter() - began, answer)
     finally:
         run("docker", "rm", "-f", name)
 
 
-def _first_answer(url: str, body: bytes, name: str) -> bytes:
+def _first_answer(url: str, body: bytes, kind: str, name: str) -> bytes:
     limit = time.monotonic() + 120
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    request = urllib.request.Request(url, body, {"Content-Type": kind})
     while time.monotonic() < limit:
         with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10) as answer:
             return bytes(answer.read())
@@ -145,20 +174,25 @@ def images(base: str, peers: Sequence[str]) -> tuple[list[Contestant], list[str]
     made: list[str] = []
     found = [Contestant("ours", base, "serve")]
     for name, packages, command in (("floor", ["starlette"], FLOOR), *((peer, [peer], PEERS[peer]) for peer in peers)):
-        image = f"slipway-bench/{name}:{secrets.token_hex(4)}"
-        with tempfile.TemporaryDirectory() as scratch:
-            wheels = Path(scratch) / "wheels"
-            download = [sys.executable, "-m", "pip", "download", "-q", "-d", str(wheels), *packages]
-            subprocess.run(download, check=True)
-            (Path(scratch) / "Dockerfile").write_text(
-                f"FROM {base}\n"
-                "RUN --mount=type=bind,target=/context pip install -q --no-index --no-cache-dir "
-                f"--find-links /context/wheels {' '.join(packages)}\n"
-            )
-            run("docker", "buildx", "build", "-q", "--provenance=false", "--load", "-t", image, scratch)
-        made.append(image)
-        found.append(Contestant(name, image, command))
+        made.append(image(base, name, packages))
+        found.append(Contestant(name, made[-1], command))
     return found, made
+
+
+def image(base: str, name: str, packages: Sequence[str]) -> str:
+    """The name of a new image: the base with packages of PyPI."""
+    made = f"slipway-bench/{name}:{secrets.token_hex(4)}"
+    with tempfile.TemporaryDirectory() as scratch:
+        wheels = Path(scratch) / "wheels"
+        download = [sys.executable, "-m", "pip", "download", "-q", "-d", str(wheels), *packages]
+        subprocess.run(download, check=True)
+        (Path(scratch) / "Dockerfile").write_text(
+            f"FROM {base}\n"
+            "RUN --mount=type=bind,target=/context pip install -q --no-index --no-cache-dir "
+            f"--find-links /context/wheels {' '.join(packages)}\n"
+        )
+        run("docker", "buildx", "build", "-q", "--provenance=false", "--load", "-t", made, scratch)
+    return made
 
 
 def remove(made: Sequence[str]) -> None:
