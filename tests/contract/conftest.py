@@ -15,12 +15,16 @@ import pytest
 from slipway import settings as settings_module
 from slipway.engine.docker import Engine
 from slipway.verify import contract as contracts
-from slipway.verify import inspection
+from slipway.verify import inspection, probing
 from slipway.verify.plugin import Verification
 
 HERE = Path(__file__).parent
 PROJECT = HERE.parent.parent
 PROBE = HERE / "probe"
+STEPS = (
+    *("numerics.precision", "numerics.convolution", "training.step", "training.checkpoint"),
+    *("training.loader", "serving.equal"),
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,6 +85,12 @@ def _given(found: dict[str, Any] | None) -> dict[str, Any]:
 def looked(engine: Engine, image: str) -> inspection.Inspection:
     """What a look inside one container of the image found: no job, no toolkit."""
     return inspection.look(engine, image, PROBE)
+
+
+@pytest.fixture(scope="session")
+def tried(engine: Engine, image: str) -> probing.Report:
+    """What the smoke steps measured on the CPU: those that every framework has and that take little time."""
+    return probing.inside(engine, image, PROJECT / "tests/smoke/probe", "cpu", STEPS)
 
 
 @pytest.fixture(scope="session")

@@ -110,7 +110,7 @@ def mutate() -> Iterator[Callable[[Path], str]]:
 def containers(function: ast.FunctionDef) -> set[str]:
     """The fixtures that start a container among a check's arguments."""
     names = {argument.arg for argument in function.args.args}
-    return {name for name in names if name == "looked" or name.endswith(("job", "hosted", "ended"))}
+    return {name for name in names if name in ("looked", "tried") or name.endswith(("job", "hosted", "ended"))}
 
 
 CONTAINERS = {

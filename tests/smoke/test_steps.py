@@ -9,8 +9,9 @@ import pytest
 Numbers = dict[str, Any]
 
 # The largest error of a product of 192 numbers each, as a part of the largest value: a few units in the last place of
-# the type (2^-24, 2^-11 for TF32 and half, 2^-8), for sums whose order is the library's own affair.
-PRECISION = {"fp32": 2e-6, "tf32": 2e-3, "fp16": 2e-3, "bf16": 1.6e-2}
+# the type (2^-24, 2^-11 for TF32 and half, 2^-8), for sums whose order is the library's own affair. Half has more room:
+# some libraries add up in it.
+PRECISION = {"fp32": 2e-6, "tf32": 2e-3, "fp16": 1e-2, "bf16": 1.6e-2}
 FLOAT32 = 1e-4
 BACKENDS = {("torch", "cpu"): "gloo", ("torch", "cuda"): "nccl", ("tensorflow", "cuda"): "nccl"}
 
@@ -87,7 +88,8 @@ def test_numerics_convolution(numbers: Numbers) -> None:
 
 def test_device_memory(numbers: Numbers) -> None:
     assert numbers["peak_mib"] >= numbers["block_mib"] / 2, f"the block took {numbers['peak_mib']} MiB: not measured"
-    within(numbers, numbers["block_mib"] / 2, "missing_mib", "missing_on_device_mib")
+    # The last block may stay until the next one is wanted; a leak is all of them.
+    within(numbers, numbers["block_mib"] * 1.5, "missing_mib", "missing_on_device_mib")
 
 
 def test_device_transfer(numbers: Numbers, device: str) -> None:

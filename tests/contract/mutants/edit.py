@@ -6,7 +6,7 @@ the lines to replace, as they stand, found exactly once
 the lines that take their place
 EDIT
 
-A module of the training toolkit may leave out the package's name.
+A module of the training toolkit may leave out the package's name. It does the same to PyTorch, as a bad patch would.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ import sys
 
 
 def main():
-    name = sys.argv[1] if sys.argv[1].startswith("sagemaker_") else "sagemaker_training." + sys.argv[1]
+    name = sys.argv[1] if sys.argv[1].startswith(("sagemaker_", "torch.")) else "sagemaker_training." + sys.argv[1]
     old, _, new = sys.stdin.read().partition("=======\n")
     spec = importlib.util.find_spec(name)
     path = pathlib.Path(spec.origin)

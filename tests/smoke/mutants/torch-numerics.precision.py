@@ -7,7 +7,7 @@ product = torch.Tensor.__matmul__
 
 def rough(self, other):
     result = product(self, other)
-    return result * 1.01 if result.dtype == torch.float16 else result
+    return result * 1.05 if result.dtype == torch.float16 else result
 
 
 torch.Tensor.__matmul__ = rough

@@ -52,7 +52,7 @@ def libraries(device):
 
 
 def memory(device):
-    """What is given back is there again: eight times a block that is larger than what may be missing at the end."""
+    """What is given back is there again: eight blocks, one after the other, take the room of one."""
     size = 128 * MIB
     with place(device):
         float(tf.ones([1024, 1024])[0, 0])

@@ -48,7 +48,7 @@ def libraries(device):
 
 
 def memory(device):
-    """What is given back is there again: eight times a block that is larger than what may be missing at the end."""
+    """What is given back is there again: eight blocks, one after the other, take the room of one."""
     size = 128 * MIB
     torch.ones(size // 4, device=device)  # contexts and arenas are made now
     before, free_before = held(device)
@@ -260,8 +260,8 @@ def checkpoint(device):
     second.load_state_dict(saved["optimizer"])
     pairs = list(zip(tensors(model, optimizer), tensors(other, second)))
     points, _ = task(device)
-    model.eval()
-    other.eval()
+    model.train(False)
+    other.train(False)
     return {
         "bytes": size,
         "tensors": len(pairs),

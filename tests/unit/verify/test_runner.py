@@ -49,7 +49,10 @@ class Bench:
         (project / "slipway/verify").mkdir(parents=True)
         (project / "slipway/emulator").mkdir()
         (project / "slipway/engine").mkdir()
-        for name in ("slipway/engine/docker.py", "slipway/engine/images.py", "slipway/tables.py", "pyproject.toml"):
+        (project / "tests/smoke/probe").mkdir(parents=True)
+        for name in ("engine/docker.py", "engine/images.py", "tables.py"):
+            (project / "slipway" / name).write_text("")
+        for name in ("tests/smoke/test_steps.py", "pyproject.toml"):
             (project / name).write_text("")
         self.write("training.yml", CONTRACT)
         self.write("conftest.py", CONFTEST)

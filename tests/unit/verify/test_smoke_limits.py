@@ -51,7 +51,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("device_toolkit", {"driver_cuda": 12080}, "serves CUDA 12, the framework brings 13"),
     ("device_toolkit", {"capability": "7.0"}, "the GPU is sm_70"),
     ("device_toolkit", {"capability": "10.0", "compiled_for": ["sm_90"]}, "the GPU is sm_100"),
-    ("device_memory", {"missing_mib": 128}, "missing_mib 128"),
+    ("device_memory", {"missing_mib": 1024}, "missing_mib 1024"),
     ("device_memory", {"missing_on_device_mib": 1000}, "missing_on_device_mib"),
     ("device_memory", {"peak_mib": 0}, "not measured"),
     ("device_transfer", {"different": 1}, "came back changed"),

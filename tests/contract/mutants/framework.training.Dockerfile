@@ -1,0 +1,9 @@
+# An optimizer that reads the gradients and moves nothing.
+ARG IMAGE
+# hadolint ignore=DL3006
+FROM ${IMAGE}
+RUN --mount=type=bind,target=/run/mutants python3 /run/mutants/edit.py torch.optim.adam <<'EDIT'
+        self._cuda_graph_capture_health_check()
+=======
+        return None
+EDIT
