@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ def list_images(selector: Selector, json: bool, **flags: str | None) -> None:
     """Every cell of the matrix, with what is said of it."""
     with command(json, **flags) as (settings, console):
         matrix = load.load(settings.project, settings.own)
-        chosen = _chosen(matrix, selector, excluded=True)
+        chosen = _chosen(matrix, selector, console)
         rows = [(image.id, f"{image.repository}:{image.tag}", _state(image), image.supported_until) for image in chosen]
         console.table(("image", "repository:tag", "state", "supported until"), rows)
         console.result([_facts(image) for image in chosen])
@@ -34,7 +34,7 @@ def plan(selector: Selector, json: bool, layers: bool = False, **flags: str | No
     from slipway import plan as plans
 
     with command(json, **flags) as (settings, console):
-        matrix, _, built = planned(selector, settings, console)
+        matrix, _, built = planned(selector, settings, console, warn=console.warn)
         if layers:
             _show_sharing(built, settings, console)
             return
@@ -106,15 +106,23 @@ def build(selector: Selector, dry_run: bool, no_cache: bool, json: bool, **flags
 
 
 def planned(
-    selector: Selector, settings: Settings, console: Console, *, must_name: bool = False
+    selector: Selector,
+    settings: Settings,
+    console: Console,
+    *,
+    must_name: bool = False,
+    warn: Callable[[str], None] | None = None,
 ) -> tuple[Matrix, Sources, Plan]:
-    """The plan of what was selected; without a selector that of the whole matrix, unless images must be named."""
+    """The plan of what was selected; without a selector that of the whole matrix, unless images must be named.
+
+    An unknown version stops what makes something, or is a warning: see `select`.
+    """
     from slipway import plan as plans
 
     matrix = load.load(settings.project, settings.own)
     sources = load.read_sources(settings.project, settings.own)
     named = must_name or selector.given or selector.everything
-    chosen = select(matrix, selector) if named else matrix.buildable
+    chosen = select(matrix, selector, warn=warn) if named else matrix.buildable
     found = {
         image.os: bases.of(
             image.os,
@@ -129,9 +137,9 @@ def planned(
     return matrix, sources, plans.plan(chosen, sources, found)
 
 
-def _chosen(matrix: Matrix, selector: Selector, *, excluded: bool) -> Sequence[Image]:
+def _chosen(matrix: Matrix, selector: Selector, console: Console) -> Sequence[Image]:
     if selector.given or selector.everything:
-        return select(matrix, selector, excluded=excluded)
+        return select(matrix, selector, excluded=True, warn=console.warn)
     return matrix.images
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from slipway.errors import Fault, UsageError, nearest
 from slipway.spec.model import Image, Matrix
+
+_NUMBERS = re.compile(r"\d+(\.\d+)+((a|b|rc)\d+)?")
+_ADD = "`invoke add` adds a version"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +31,15 @@ class Selector:
         return {axis: getattr(self, axis) for axis in axes if getattr(self, axis)}
 
 
-def select(matrix: Matrix, selector: Selector, *, excluded: bool = False) -> tuple[Image, ...]:
+def select(
+    matrix: Matrix, selector: Selector, *, excluded: bool = False, warn: Callable[[str], None] | None = None
+) -> tuple[Image, ...]:
     """The images that a selector means, in the matrix's order.
 
     A framework alone means its default cells: newest stack, CPU, every scope. A version, processor or Python that is
     named widens that axis to what it names; --all widens every axis that is not named. `excluded` keeps excluded cells
-    in. Raises UsageError for unknown values, all of them at once, and when nothing is left, with the reasons.
+    in. An unknown version stands for the nearest known one where there is someone to `warn` of it. Raises UsageError for
+    other unknown values, all of them at once, and when nothing is left, with the reasons.
     """
     if selector.everything and not selector.given:
         return matrix.images if excluded else matrix.buildable
@@ -43,6 +51,8 @@ def select(matrix: Matrix, selector: Selector, *, excluded: bool = False) -> tup
         raise UsageError(
             "no image was named", fix="give --framework NAME, --only ID or --all; `invoke list` shows them"
         )
+    if warn is not None:
+        selector = _with_known_version(matrix, selector, warn)
     _refuse_unknown(matrix, selector)
     fitting = [image for image in matrix.images if _fits(image, selector)]
     chosen = [image for image in fitting if excluded or not image.excluded]
@@ -91,6 +101,22 @@ def _versions(image: Image) -> set[str]:
     return {image.version, image.library_version, image.release, image.stack} - {""}
 
 
+def _with_known_version(matrix: Matrix, selector: Selector, warn: Callable[[str], None]) -> Selector:
+    """The selector with the newest known version that is not newer than the one it names; where all are, the oldest."""
+    from slipway.spec.cells import order
+
+    wanted, framework = selector.version, selector.framework
+    of_framework = [image for image in matrix.images if framework in ("", image.framework, image.family)]
+    known = {name for image in of_framework for name in _versions(image)}
+    numbers = [name for name in known if _NUMBERS.fullmatch(name)]
+    if not numbers or not _NUMBERS.fullmatch(wanted) or wanted in known:
+        return selector
+    older = [name for name in numbers if order(name) <= order(wanted)]
+    instead = max(older, key=order) if older else min(numbers, key=order)
+    warn(f"--version {wanted} is not in buildspec/: {instead} is the nearest, and is taken ({_ADD})")
+    return replace(selector, version=instead)
+
+
 def _python_forms(python: str) -> tuple[str, str]:
     return python, "py" + python.replace(".", "")
 
@@ -104,7 +130,10 @@ def _refuse_unknown(matrix: Matrix, selector: Selector) -> None:
         "python": {form for image in matrix.images for form in _python_forms(image.python)},
     }
     faults = [
-        Fault(f"--{axis} {value}: there is no such {axis}", nearest(value, known[axis]))
+        Fault(
+            f"--{axis} {value}: there is no such {axis}",
+            nearest(value, known[axis]) + (f"; {_ADD}" if axis == "version" else ""),
+        )
         for axis, value in selector.given.items()
         if value not in known[axis]
     ]

@@ -65,6 +65,23 @@ def test_a_plan_names_what_is_left_out_and_why(capsys: Output) -> None:
     assert found["bases"]["debian12"].endswith("/debian/20261101T000000Z")
 
 
+@pytest.mark.parametrize(("asked", "taken"), [("1.3.0", NEWEST), ("1.1.7", OLDER), ("0.9", OLDER), ("2.0rc1", NEWEST)])
+def test_an_unknown_version_is_a_warning_for_those_who_look(capsys: Output, asked: str, taken: str) -> None:
+    chosen = Selector(framework="small", version=asked)
+    matrix.plan(chosen, True)
+    out, err = capsys.readouterr()
+    assert json.loads(out)["images"] == [taken]
+    assert f"warning: --version {asked} is not in buildspec/" in err and "`invoke add`" in err
+    matrix.list_images(chosen, True)
+    out, err = capsys.readouterr()
+    assert [facts["id"] for facts in json.loads(out) if not facts["excluded"]] == [taken]
+    assert "is not in buildspec/" in err
+    with pytest.raises(Exit) as caught:
+        matrix.build(chosen, True, False, False)
+    assert code_of(caught) == 2, "another version than the one asked for is never made"
+    assert "`invoke add` adds a version" in capsys.readouterr().err
+
+
 def test_a_plan_names_the_packages_that_are_missed(capsys: Output, project: Path) -> None:
     file = project / "buildspec" / "small.yml"
     file.write_text(
