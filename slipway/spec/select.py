@@ -38,8 +38,8 @@ def select(
 
     A framework alone means its default cells: newest stack, CPU, every scope. A version, processor or Python that is
     named widens that axis to what it names; --all widens every axis that is not named. `excluded` keeps excluded cells
-    in. An unknown version stands for the nearest known one where there is someone to `warn` of it. Raises UsageError for
-    other unknown values, all of them at once, and when nothing is left, with the reasons.
+    in. An unknown version stands for the nearest known one where there is someone to `warn` of it. Raises UsageError
+    for other unknown values, all of them at once, and when nothing is left, with the reasons.
     """
     if selector.everything and not selector.given:
         return matrix.images if excluded else matrix.buildable
