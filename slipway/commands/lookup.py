@@ -10,7 +10,7 @@ from slipway.clients import lookup, retrieve
 from slipway.clients.lookup import Standing
 from slipway.commands.guard import command
 from slipway.errors import SpecError, UsageError, nearest
-from slipway.records import Push, Records
+from slipway.records import Push
 from slipway.settings import Settings
 
 

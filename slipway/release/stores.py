@@ -131,7 +131,7 @@ class Bucket:
         from botocore.config import Config
 
         config = Config(connect_timeout=10, read_timeout=30, retries={"mode": "standard", "max_attempts": 5})
-        return boto3.client("s3", endpoint_url=self.endpoint, config=config)
+        return boto3.session.Session().client("s3", endpoint_url=self.endpoint, config=config)
 
     @contextlib.contextmanager
     def _speaking(self, action: str) -> Iterator[None]:

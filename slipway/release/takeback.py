@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from slipway.errors import NotFoundError, UsageError, nearest
 from slipway.files import locked
-from slipway.registry import Registry
 from slipway.records import Push, Records
+from slipway.registry import Registry
 from slipway.release import listing, promotion, tags
 from slipway.release import yank as yanking
 from slipway.release.journal import Journals, Move
