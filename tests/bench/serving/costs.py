@@ -12,7 +12,7 @@ not hold; with fewer than 7 rounds only medians are shown.
 | weights | first answer of a model of 1 GB in safetensors, over a bare load | 1.1 |
 | stream | µs a chunk, in one stream of many | 50 |
 | batch | requests/s without batches over with them, where 8 cost 1.2 times one; p99 over one request alone | 1 / 3; 2 |
-| workers | memory of four workers over one, on 500 MB: with preload, and with mapped weights | 1.5 |
+| workers | memory of four workers over one, on 500 MB, with preload; with mapped weights the MB are shown | 1.5 |
 | faults | seconds from a worker's death to the next answer, over a load; what else holds is in faults.py | 0.5 |
 """
 
@@ -165,7 +165,6 @@ _RATIOS = (
     ("batch: requests/s without over with", "batch, without: requests/s", "batch, with: requests/s", 1 / 3),
     ("batch: p99 over one request alone", "batch, with: p99 ms", "batch, alone: p99 ms", 2.0),
     ("workers: memory of 4 over 1, preload", "workers, preload, 4: MB", "workers, preload, 1: MB", 1.5),
-    ("workers: memory of 4 over 1, mapped", "workers, mapped, 4: MB", "workers, mapped, 1: MB", 1.5),
 )
 
 
