@@ -29,7 +29,7 @@ folder = pathlib.Path("/opt/ml/checkpoints")
 def on_term(number, frame):
     (folder / host / "last-word").write_text("in the grace")
     print("asked to stop", flush=True)
-signal.signal(signal.SIGTERM, on_term)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 seen = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 print(host, "finds", json.dumps(seen), flush=True)
 if not seen or f"{host}/step" not in seen:
@@ -39,7 +39,7 @@ if not seen or f"{host}/step" not in seen:
     (folder / host / "step").write_text("3")
     print("saved", flush=True)
     while True:
-        signal.pause()
+        on_term(signal.sigwait({signal.SIGTERM}), None)
 step = int((folder / host / "step").read_text())
 (folder / host / "step").write_text(str(step + 1))
 pathlib.Path("/opt/ml/model", host).write_text(str(step))

@@ -108,7 +108,7 @@ def test_a_document_that_was_changed_or_lost_is_noticed(events: list[tuple[str, 
         else:
             found = json.loads(path.read_text())
             path.write_text(json.dumps({**found, "at": "2000-01-01T00:00:00+00:00"}))
-        with pytest.raises(SlipwayError, match="lacks document|is not what"):
+        with pytest.raises(SlipwayError, match=r"lacks document|is not what"):
             ledger.entries()
 
 
