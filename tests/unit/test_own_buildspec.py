@@ -15,7 +15,7 @@ from slipway.spec import load
 from slipway.spec.model import Image
 from slipway.spec.select import Selector
 
-from .conftest import SPEC, TOOLKIT, pin
+from .conftest import ROOT, SPEC, TOOLKIT, pin
 
 OWN = """\
 framework: team
@@ -137,3 +137,11 @@ def test_a_toolkit_of_the_projects_name_is_refused(project: Path, own: Path) -> 
     (own.parent / "toolkits" / "team-tools").rename(own.parent / "toolkits" / "training")
     with pytest.raises(SpecError, match="has the name of a toolkit of Slipway"):
         load.read_sources(project, own)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*/*.yml")), ids=lambda path: path.parent.name)
+def test_the_examples_load_beside_the_matrix(path: Path) -> None:
+    known = {image.id for image in load.load(ROOT).images}
+    added = [image for image in load.load(ROOT, path).images if image.id not in known]
+    assert added and all(image.file == f"examples/{path.parent.name}/{path.name}" for image in added)
+    assert any(not image.excluded and image.processor == "cpu" for image in added)
