@@ -131,7 +131,7 @@ def test_a_cut_upload_is_taken_up_or_begun_anew(two: Two, number: int, cut: int)
     two.proxy.harm = nth(number, "PATCH", Harm(cut=cut))
     two.copy(manifest)
     assert two.arrived(manifest)
-    assert len(two.waits) == 1
+    assert 1 <= len(two.waits) < ATTEMPTS
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
