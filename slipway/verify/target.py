@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from slipway.engine import images
 from slipway.engine.docker import Engine
@@ -12,6 +14,7 @@ from slipway.records import Build, Records
 _JOB_LABEL = "com.amazonaws.ml.engines.sagemaker.dlc.job."
 _FRAMEWORK_LABEL = "com.amazonaws.ml.engines.sagemaker.dlc.framework."
 _DEVICE_LABEL = "com.amazonaws.ml.engines.sagemaker.dlc.device."
+_LIBRARY_LABEL = "com.amazonaws.ml.engines.sagemaker.dlc.lib."
 _DEFAULT_KIND = "training"
 _OWN_KINDS = {("tensorflow", "inference"): "tensorflow-inference"}
 """Images that are held to a contract of their framework's, by framework and scope."""
@@ -40,7 +43,7 @@ class Target:
 def of_build(build: Build, engine: Engine) -> Target:
     """A build of the matrix. Raises NotFoundError when the engine no longer has it."""
     try:
-        engine.image(build.engine_id)
+        found = engine.image(build.engine_id)
     except NotFoundError:
         raise NotFoundError(
             f"{build.image} was built, but the engine no longer has it ({build.engine_id})",
@@ -51,7 +54,7 @@ def of_build(build: Build, engine: Engine) -> Target:
         reference=build.reference,
         engine_id=build.engine_id,
         config_digest=build.config_digest,
-        kind=_OWN_KINDS.get((build.framework, build.scope), build.scope),
+        kind=_kind(_labels(found), build.scope),
         processor=build.processor,
     )
 
@@ -62,16 +65,28 @@ def of_reference(reference: str, engine: Engine, records: Records) -> Target:
     build = next((build for build in reversed(records.builds()) if build.engine_id == found["Id"]), None)
     if build is not None:
         return of_build(build, engine)
-    labels = (found.get("Config") or {}).get("Labels") or {}
+    labels = _labels(found)
     job = next((label.removeprefix(_JOB_LABEL) for label in labels if label.startswith(_JOB_LABEL)), _DEFAULT_KIND)
-    named = [label.removeprefix(_FRAMEWORK_LABEL) for label in labels if label.startswith(_FRAMEWORK_LABEL)]
-    # Hugging Face images name two frameworks, and serve by their own functions.
-    framework = named[0].partition(".")[0] if len(named) == 1 else ""
     return Target(
         image=reference,
         reference=reference,
         engine_id=str(found["Id"]),
         config_digest=images.config_digest(engine, reference),
-        kind=_OWN_KINDS.get((framework, job), job),
+        kind=_kind(labels, job),
         processor="gpu" if f"{_DEVICE_LABEL}gpu" in labels else "cpu",
     )
+
+
+def _labels(found: Mapping[str, Any]) -> Mapping[str, str]:
+    return (found.get("Config") or {}).get("Labels") or {}
+
+
+def _kind(labels: Mapping[str, str], scope: str) -> str:
+    """By the framework that an image names, whatever stands on it.
+
+    Hugging Face images serve by their own functions: ours name a library beside the framework, AWS's two frameworks.
+    """
+    named = [label.removeprefix(_FRAMEWORK_LABEL) for label in labels if label.startswith(_FRAMEWORK_LABEL)]
+    library = any(label.startswith(_LIBRARY_LABEL) for label in labels)
+    framework = named[0].partition(".")[0] if len(named) == 1 and not library else ""
+    return _OWN_KINDS.get((framework, scope), scope)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -53,6 +54,25 @@ class FakeEngine:
 
 def engine(**images: tuple[str, dict[str, str]]) -> Engine:
     return cast(Engine, FakeEngine(**images))
+
+
+@pytest.mark.parametrize(
+    ("facts", "scope", "kind"),
+    [
+        (["framework.tensorflow.2-21-0"], "inference", "tensorflow-inference"),
+        (["framework.tensorflow.2-21-0"], "training", "training"),
+        (["framework.tensorflow.2-15-1", "lib.transformers.4-57-6"], "inference", "inference"),
+        (["framework.huggingface-tensorflow.2-15-1", "framework.tensorflow.2-15-1"], "inference", "inference"),
+        ([], "inference", "inference"),
+    ],
+)
+def test_the_contract_is_that_of_what_serves(facts: list[str], scope: str, kind: str, tmp_path: Path) -> None:
+    dlc = "com.amazonaws.ml.engines.sagemaker.dlc"
+    labels = {f"{dlc}.{fact}": "true" for fact in [*facts, f"job.{scope}"]}
+    own = replace(BUILD, framework="team", scope=scope)  # on a stack of the framework that the label names
+    assert target.of_build(own, engine(mine=(own.engine_id, labels))).kind == kind
+    other = "sha256:" + "1" * 64
+    assert target.of_reference("theirs", engine(theirs=(other, labels)), Records(tmp_path)).kind == kind
 
 
 def test_a_build_is_run_by_the_engines_id_because_its_tag_moves() -> None:
