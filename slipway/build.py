@@ -100,7 +100,15 @@ def build(
         _lay_out(folder, rendered, plan, sources, settings, console)
         with _host_inputs(plan, settings) as variables:
             try:
-                baked = bake.bake(folder, variables, keep, stages=targets, builder=builder, no_cache=no_cache)
+                baked = bake.bake(
+                    folder,
+                    variables,
+                    keep,
+                    stages=targets,
+                    builder=builder,
+                    no_cache=no_cache,
+                    cache=_caches(plan, settings.text("cache")),
+                )
             except SlipwayError as error:
                 logs = [_write_log(image, _own(plan, image, seen.values()), settings) for image in plan.images]
                 error.fix = error.fix or f"the whole log: {' '.join(str(path) for path in logs)}"
@@ -116,6 +124,13 @@ def build(
         records.add_build(built.record)
     size.refuse_over(plan.images, {built.record.image: size.of_build(built.record) for built in found}, before)
     return found
+
+
+def _caches(plan: Plan, repository: str) -> dict[str, str]:
+    """Where the cache of each image is kept, one tag an image; nowhere without a repository."""
+    if not repository:
+        return {}
+    return {render.target_name(image.id): f"{repository}:{image.id}" for image in plan.images}
 
 
 def _own(plan: Plan, image: Image, steps: Iterable[Step]) -> list[Step]:

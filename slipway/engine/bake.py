@@ -139,9 +139,10 @@ def bake(
     stages: Mapping[str, str],
     builder: str = "",
     no_cache: bool = False,
+    cache: Mapping[str, str] | None = None,
 ) -> Baked:
     """Bake a rendered folder's default group. `variables` are bake variables, handed over by environment; `stages` maps
-    targets to stages.
+    targets to stages; `cache` maps targets to the references of a registry under which their caches are kept.
 
     Raises BuildError that names the stage and step that failed, or DiskError when a disk was full.
     """
@@ -162,6 +163,7 @@ def bake(
             argv += ["--builder", builder]
         if no_cache:
             argv.append("--no-cache")
+        argv += _cache_flags(cache or {})
         # Stages between are kept in the builder's cache, not loaded into the engine as images of their own.
         environment = {**variables, "BUILDX_NO_DEFAULT_LOAD": "1"}
         code = process.stream(argv, on_line, cwd=folder, env=environment, check=False, fix="install docker and buildx")
@@ -174,6 +176,13 @@ def bake(
         if isinstance(facts, dict) and "containerimage.config.digest" in facts
     }
     return Baked(tuple(tracker.steps.values()), images)
+
+
+def _cache_flags(cache: Mapping[str, str]) -> list[str]:
+    """Every target may take from every cache: images share stages. `max` keeps the stages between as well."""
+    taken = [f"*.cache-from=type=registry,ref={reference}" for reference in cache.values()]
+    kept = [f"{target}.cache-to=type=registry,ref={reference},mode=max" for target, reference in cache.items()]
+    return [word for value in (*taken, *kept) for word in ("--set", value)]
 
 
 def is_context(builder: str) -> bool:

@@ -1,6 +1,6 @@
 """Advisories in a file, in the form of OSV, compared with the Python packages of an SBOM.
 
-For machines that reach no server. The file is what https://osv.dev gives out: one advisory (JSON), a list or lines of
+For machines that reach no server. The file is what OSV gives out: one advisory (JSON), a list or lines of
 them, or a .zip with one a member, as the whole of PyPI comes. Source of the form and of how ranges are read: OSV schema
 1.6, "Evaluation".
 """

@@ -92,7 +92,7 @@ def builder_of(environment: Mapping[str, str]) -> tuple[str, str]:
     """Who builds here, and in which run: the workflow and the run on GitHub Actions, elsewhere "local" and nothing."""
     if environment.get("GITHUB_ACTIONS") != "true":
         return LOCAL_BUILDER, ""
-    server = environment.get("GITHUB_SERVER_URL", "https://github.com")
+    server = environment.get("GITHUB_SERVER_URL", "")
     run = f"{server}/{environment.get('GITHUB_REPOSITORY', '')}/actions/runs/{environment.get('GITHUB_RUN_ID', '')}"
     attempt = environment.get("GITHUB_RUN_ATTEMPT", "1")
     return f"{server}/{environment.get('GITHUB_WORKFLOW_REF', '')}", f"{run}/attempts/{attempt}"

@@ -160,6 +160,17 @@ def test_a_bake_names_each_images_digests(docker: Path, tmp_path: Path) -> None:
     assert not Path(argv[argv.index("--metadata-file") + 1]).exists()
 
 
+def test_each_target_keeps_its_cache_and_takes_from_every_one(docker: Path, tmp_path: Path) -> None:
+    (docker / "said").write_text("")
+    (docker / "metadata").write_text("{}")
+    caches = {"t_1": "host/cache:t.1", "t_2": "host/cache:t.2"}
+    bake.bake(tmp_path, {}, lambda step: None, stages={}, cache=caches)
+    asked = " ".join(json.loads((docker / "argv").read_text()))
+    for name in ("t_1", "t_2"):
+        assert f"--set *.cache-from=type=registry,ref={caches[name]}" in asked
+        assert f"--set {name}.cache-to=type=registry,ref={caches[name]},mode=max" in asked
+
+
 def test_a_docker_context_is_named_where_docker_takes_it(docker: Path, tmp_path: Path) -> None:
     (docker / "said").write_text("")
     (docker / "metadata").write_text("{}")
