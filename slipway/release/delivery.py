@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from slipway.engine.docker import Engine
 from slipway.engine.uploads import upload
 from slipway.errors import AuthError, RegistryError
 from slipway.files import canonical_json, write_whole
@@ -41,7 +42,7 @@ class PushStep:
             destination, registry = work.primary(item)
             site = Site(build, item.repository, registry, destination.region, tuple(registry.tags(item.repository)))
             held = site.read_back(str(site.held)) if site.held else None
-            manifest, sent = (held, 0) if held else _send(work, site)
+            manifest, sent = (held, 0) if held else send(site, work.tools.engine, work.tools.note)
             missing = [one for one in manifest.blobs if not registry.has_blob(site.repository, one)]
             if missing:
                 raise RegistryError(f"{site.place} lacks parts of what was pushed: {', '.join(missing)}", fix="again")
@@ -188,13 +189,16 @@ def lost(work: Work, item: Item) -> tuple[str, ...]:
     return (ReplicateStep.name,) if work.done(ReplicateStep.name, item) else ()
 
 
-def _send(work: Work, site: Site) -> tuple[Manifest, int]:
-    """Upload by the engine, again where that may help: with fresh credentials, or after a pause."""
+def send(site: Site, engine: Callable[[], Engine], note: Callable[[str], None]) -> tuple[Manifest, int]:
+    """Upload by the engine, again where that may help: with fresh credentials, or after a pause.
+
+    Returns the manifest as it is read back, and the bytes that were sent.
+    """
     registry, image = site.registry, site.build.engine_id
 
     def once() -> tuple[Manifest, int]:
         done = upload(
-            work.tools.engine(),
+            engine(),
             image,
             registry.host,
             site.repository,
@@ -212,7 +216,7 @@ def _send(work: Work, site: Site) -> tuple[Manifest, int]:
         except (AuthError, RegistryError) as error:
             if attempt == UPLOADS or (isinstance(error, AuthError) and not registry.renew()):
                 raise
-            work.tools.note(f"  {error.message}; going on, attempt {attempt + 1} of {UPLOADS}")
+            note(f"  {error.message}; going on, attempt {attempt + 1} of {UPLOADS}")
         registry.wait(attempt)
         attempt += 1
 

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import bcrypt
 import pytest
 
 from slipway.errors import AuthError, RegistryError, SlipwayError, TagConflictError
@@ -83,9 +82,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Two]:
     monkeypatch.setattr(blobs, "CHUNK", CHUNK)
     with ExitStack() as stack:
         registries = [make(tmp_path / name, name, f"s3cret-{name}") for name in ("source", "target")]
-        hashed = bcrypt.hashpw(FRESH.password.encode(), bcrypt.gensalt(4)).decode()
-        with (tmp_path / "target/htpasswd").open("a") as users:
-            users.write(f"{FRESH.username}:{hashed}\n")
+        registries[1].add_user(FRESH.username, FRESH.password)
         for registry in registries:
             registry.start()
             stack.callback(registry.kill)

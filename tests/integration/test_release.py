@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from slipway.engine.docker import Engine
 from slipway.errors import AuthError, Interrupted, NotFoundError, NotProvedError, UsageError
+from slipway.registry import Credentials, Registry
+from slipway.release import delivery, push
 from tests.support.project import Project
 from tests.support.proxy import Harm, Proxy, Request, proxying
 from tests.support.registries import PasswordRegistry, make
@@ -345,3 +348,26 @@ def test_rollback_yank_and_eol_lead_people_elsewhere(world: World) -> None:
     ]
     same = world.project.told("changes", f"{TAG}-v1", f"{TAG}-v3")
     assert same["size"] == len(b"three") - len(b"one") and same["labels"] == []
+
+
+def test_credentials_that_end_while_the_engine_uploads_are_renewed(world: World) -> None:
+    """A token that ends after the first layer, as ECR's may: the upload goes on with a fresh one."""
+    build = world.project.build(TRAINING, os.urandom(1 << 20), below=os.urandom(1 << 20))
+    site = world.sites[0]
+    good = Credentials(site.registry.user, site.registry.password)
+    spare = Credentials("spare", "s3cret-spare")
+    site.registry.add_user(spare.username, spare.password)
+    stored: list[str] = []
+
+    def harm(request: Request) -> Harm | None:
+        stored.extend([request.path] if request.method == "PUT" else [])
+        if stored and request.headers.get("Authorization") == good.basic:
+            return Harm(401, "UNAUTHORIZED", "token expired", {"WWW-Authenticate": 'Basic realm="test"'})
+        return None
+
+    site.proxy.harm = harm
+    notes: list[str] = []
+    place = push.Site(build, world.repository("training"), Registry(site.proxy.host, good, renew=lambda: spare), "", ())
+    manifest, _ = delivery.send(place, lambda: Engine.connect(os.environ), notes.append)
+    assert site.registry.digest(world.repository("training"), manifest.digest) == build.engine_id
+    assert any("attempt 2" in note for note in notes) and spare.password not in "".join(notes)

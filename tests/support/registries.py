@@ -49,6 +49,15 @@ class PasswordRegistry:
                 return
         raise AssertionError("docker-registry did not start")
 
+    def add_user(self, user: str, password: str) -> None:
+        """Let another user in; the registry reads the file at its next start."""
+        hashed = bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()
+        with (self.folder / "htpasswd").open("a") as users:
+            users.write(f"{user}:{hashed}\n")
+        if self.child is not None:
+            self.kill()
+            self.start()
+
     def kill(self) -> None:
         if self.child is not None:
             self.child.kill()
