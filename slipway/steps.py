@@ -99,7 +99,7 @@ def known(project: Path, state: Path) -> list[Step]:
         Step("golden", (_pytest("tests/golden"),)),
         # Integration tests start from these images. GPU images are built where they are released.
         Step("images", (_module("invoke", "build", "--all", "--processor", "cpu"),)),
-        Step("integration", (_pytest("tests/integration", "-m", "not slow"),)),
+        Step("integration", (_pytest("tests/integration", "-m", "not slow", "--durations", "20"),)),
         *(
             Step(
                 f"toolkit {name} in containers",
