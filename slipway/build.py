@@ -287,6 +287,7 @@ def _record(
         input_hash=plan.input_hash(image),
         size=held.unpacked,
         compressed=held.compressed,
+        hidden=held.hidden,
         ceiling_mb=image.ceiling_mb,
         layer_sizes=tuple(held.layers.items()),
         packages=held.packages,

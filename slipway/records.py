@@ -43,6 +43,7 @@ class Build:
     seconds: float
     layers: tuple[str, ...] = ()  # diff IDs, lowest first
     compressed: int = 0  # 0: the engine does not know
+    hidden: int = 0  # in files that upper layers replace or delete
     ceiling_mb: int = 0
     layer_sizes: tuple[tuple[str, int], ...] = ()  # stage and bytes, lowest first
     packages: Mapping[str, int] = field(default_factory=dict)  # bytes by name

@@ -18,11 +18,13 @@ from slipway.spec.model import Image
 from slipway.stages import Stage
 
 SERVERLESS_MB = 10_000  # serverless inference refuses larger images; SageMaker developer guide
+HIDDEN_MB = 16  # dpkg's own database, which each layer of Debian packages writes anew, is half of that
 SHOWN = 6
 
-# Runs inside the image, with its own Python: what each distribution's RECORD and each Debian package's entry add up to.
+# Runs inside the image, with its own Python: what each distribution's RECORD and each Debian package's entry add up to,
+# and what all that is to be seen takes.
 _LOOK = """
-import importlib.metadata, json, os, re
+import importlib.metadata, json, os, re, subprocess
 found = {}
 for distribution in importlib.metadata.distributions():
     paths = (str(distribution.locate_file(path)) for path in distribution.files or ())
@@ -36,18 +38,26 @@ try:
                 found[name[1] + " (Debian)"] = int(size[1]) * 1024
 except OSError:
     pass
-print("sizes\\t" + json.dumps(found))
+try:
+    seen = int(subprocess.run(["du", "-sxB1", "/"], stdout=subprocess.PIPE, check=False).stdout.split()[0])
+except (OSError, IndexError, ValueError):
+    seen = 0
+print("sizes\\t" + json.dumps([found, seen]))
 """
 
 
 @dataclass(frozen=True)
 class Size:
-    """Bytes of one image. `layers` by stage, lowest first; `packages` by name; `compressed` 0: unknown."""
+    """Bytes of one image. `layers` by stage, lowest first; `packages` by name; `compressed` 0: unknown.
+
+    `hidden`: of files that an upper layer replaces or deletes, which are pulled all the same; 0 where it is not known.
+    """
 
     unpacked: int
     compressed: int
     layers: Mapping[str, int]
     packages: Mapping[str, int]
+    hidden: int = 0
 
 
 def measure(engine: Engine, reference: str, stages: Iterable[Stage] = ()) -> Size:
@@ -60,11 +70,15 @@ def measure(engine: Engine, reference: str, stages: Iterable[Stage] = ()) -> Siz
         below = names[-1] if names else f"layer {len(sizes) - at}"
         name = names[at] if at < len(names) else below
         layers[name] = layers.get(name, 0) + size
-    return Size(sum(sizes), _compressed(engine, reference), dict(reversed(layers.items())), packages(engine, reference))
+    compressed, (held, seen) = _compressed(engine, reference), _look(engine, reference)
+    # The classic store counts a layer's files, not the blocks that they take, so that the two cannot be compared.
+    hidden = max(0, sum(sizes) - seen) if seen and compressed else 0
+    return Size(sum(sizes), compressed, dict(reversed(layers.items())), held, hidden)
 
 
-def packages(engine: Engine, reference: str) -> dict[str, int]:
-    """Bytes of each Python and Debian package inside an image; nothing where it does not run here or has no Python."""
+def _look(engine: Engine, reference: str) -> tuple[dict[str, int], int]:
+    """Bytes of each Python and Debian package inside an image, and of all that is to be seen in it; nothing where it
+    does not run here or has no Python."""
     spec = ContainerSpec(image=reference, name="size", entrypoint=("python3", "-c", _LOOK), user="0")
     text = ""
     # An image of another architecture is built all the same; only its ceiling's account lacks packages.
@@ -73,9 +87,9 @@ def packages(engine: Engine, reference: str) -> dict[str, int]:
         output = container.attach()
         container.start()
         text = b"".join(block for _, block in output).decode("utf-8", "replace")
-    line = next((line for line in text.splitlines() if line.startswith("sizes\t")), "sizes\t{}")
-    found: dict[str, int] = json.loads(line.partition("\t")[2])
-    return found
+    line = next((line for line in text.splitlines() if line.startswith("sizes\t")), "sizes\t[{}, 0]")
+    found, seen = json.loads(line.partition("\t")[2])
+    return found, seen
 
 
 def _compressed(engine: Engine, reference: str) -> int:
@@ -120,6 +134,7 @@ def _ceilings(image: Image, size: Size) -> list[tuple[str, int, int]]:
     found = [
         ("unpacked", size.unpacked, image.ceiling_mb),
         ("compressed", size.compressed, image.compressed_ceiling_mb),
+        ("in files that upper layers replace or delete", size.hidden, HIDDEN_MB),
     ]
     if image.scope == "inference" and image.processor == "cpu":
         found.append(("unpacked, more than serverless inference takes", size.unpacked, SERVERLESS_MB))
@@ -144,7 +159,7 @@ def _most(now: Mapping[str, int], old: Mapping[str, int]) -> list[str]:
 
 def of_build(build: Build) -> Size:
     """The size on record."""
-    return Size(build.size, build.compressed, dict(build.layer_sizes), build.packages)
+    return Size(build.size, build.compressed, dict(build.layer_sizes), build.packages, build.hidden)
 
 
 def last_within(builds: Iterable[Build]) -> dict[str, Build]:

@@ -30,6 +30,7 @@ def size(image: str, json: bool) -> None:
         console.table(("package", "MB"), [(name, f"{held / 1e6:.1f}") for name, held in largest[:SHOWN]])
         ceiling = f", ceiling {build.ceiling_mb} MB" if build is not None and build.ceiling_mb else ""
         pulled = f", {found.compressed / 1e6:.0f} MB compressed" if found.compressed else ""
+        hidden = f", {found.hidden / 1e6:.0f} MB of it hidden by upper layers" if found.hidden else ""
         console.say("")
-        console.say(f"{found.unpacked / 1e6:.0f} MB unpacked{ceiling}{pulled}")
+        console.say(f"{found.unpacked / 1e6:.0f} MB unpacked{hidden}{ceiling}{pulled}")
         console.result(vars(found))

@@ -219,6 +219,19 @@ def test_a_failing_step_is_named_with_stage_and_log(workshop: Workshop, engine: 
     assert_nothing_made(workshop, engine)
 
 
+def test_what_an_upper_layer_hides_is_an_error(workshop: Workshop, engine: Engine) -> None:
+    if not any("containerd" in str(pair) for pair in engine.info().get("DriverStatus") or ()):
+        pytest.skip("only the containerd store counts blocks")
+    template = workshop.root / "dockerfiles" / "training.Dockerfile.j2"
+    template.write_text(
+        template.read_text() + "RUN head -c 20000000 /dev/urandom > /big\nRUN head -c 10 /dev/urandom > /big\n"
+    )
+    child = workshop.start("build", "--framework", workshop.framework)
+    _, err = child.communicate(timeout=580)
+    assert child.returncode == 19, err
+    assert re.search(r"takes 2\d MB in files that upper layers replace or delete, over its ceiling of 16 MB", err), err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_build_that_is_stopped_makes_nothing(workshop: Workshop, engine: Engine, number: signal.Signals) -> None:
     template = workshop.root / "dockerfiles" / "training.Dockerfile.j2"

@@ -71,6 +71,15 @@ def test_without_a_build_before_the_largest_are_named(project: Path) -> None:
         size.refuse_over([image], {image.id: measured({}, compressed=11, stack=20)}, {})
 
 
+def test_what_upper_layers_hide_has_a_ceiling_too(project: Path) -> None:
+    image = image_of(project)
+    now = replace(measured({}, stack=90), hidden=60 * MB)
+    with pytest.raises(SizeError, match="takes 60 MB in files that upper layers replace or delete"):
+        size.refuse_over([image], {image.id: now}, {})
+    size.refuse_over([image], {image.id: replace(now, hidden=8 * MB)}, {})
+    assert size.of_build(replace(build(image, stack=90), hidden=5)).hidden == 5
+
+
 def test_a_ceiling_is_not_raised_without_a_word(project: Path) -> None:
     image = replace(image_of(project), ceiling_mb=150)
     before = {image.id: build(image, stack=90)}
