@@ -35,10 +35,7 @@ def push(selector: Selector, registry: str | None, number: str | None, json: boo
         matrix = load.load(settings.project, settings.own)
         builds = _newest_builds(records, select(matrix, selector))
         exactly = _number(number, len(builds))
-        axes = ("framework", "version")
-        release = config.load(
-            settings.project, {axis: {getattr(image, axis) for image in matrix.images} for axis in axes}
-        )
+        release = config.load(settings.project, config.known(matrix.images))
         current = suite_hash(settings.project)
         wanted = {build.image: _registries(release, build, registry) for build in builds}
         for build in builds:

@@ -37,9 +37,7 @@ def release(selector: Selector, plan: bool, stage: bool, untested_gpu: Sequence[
         if plan and stage:
             raise UsageError("--plan and --stage are two things", fix="leave one of them out")
         matrix, sources, built = planned(selector, settings, console, must_name=True)
-        axes = ("framework", "version")
-        known = {axis: {getattr(image, axis) for image in matrix.images} for axis in axes}
-        given = config.load(settings.project, known)
+        given = config.load(settings.project, config.known(matrix.images))
         _refuse_unknown_untested(untested_gpu, built.images)
         pipeline = Pipeline(
             tools=_tools(settings, console, given, sources, built),

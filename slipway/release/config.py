@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import documents
 from slipway.documents import Document
 from slipway.errors import Fault, SpecError, UsageError, nearest
+from slipway.spec.model import Image
 from slipway.supply.config import Allow, Gate, Signing
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class ReleaseConfig:
 def load(project: Path, known: Mapping[str, Collection[str]] | None = None) -> ReleaseConfig:
     """Read release.yml; a project without one pushes to loopback. Raises SpecError that lists every fault.
 
-    `known` gives the values that exist for `framework` and `version`, to find selectors that fit nothing.
+    `known` gives the values that exist for `framework`, `version` and `image`, to find selectors that fit nothing.
     """
     from slipway.release.schema import ReleaseFile
 
@@ -153,6 +154,16 @@ def load(project: Path, known: Mapping[str, Collection[str]] | None = None) -> R
     if parsed is None or faults:
         raise SpecError(f"{FILE} has {len(faults)} fault{'s' if len(faults) > 1 else ''}", faults=faults)
     return _frozen(document, parsed, project)
+
+
+def known(images: Iterable[Image]) -> dict[str, set[str]]:
+    """The values that a matrix has, for `load`."""
+    found: dict[str, set[str]] = {"framework": set(), "version": set(), "image": set()}
+    for image in images:
+        found["framework"].add(image.framework)
+        found["version"].add(image.version)
+        found["image"].add(image.id)
+    return found
 
 
 def _frozen(document: Document, parsed: ReleaseFile, project: Path) -> ReleaseConfig:

@@ -169,7 +169,7 @@ class AllowPart(_Part):
     version: Annotated[str, BeforeValidator(_quoted)] | None = Field(
         default=None, description="a full version, or its beginning such as 2.13"
     )
-    image: Name | None = Field(default=None, description="an image's ID")
+    image: Annotated[str, Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$", description="an image's ID")] | None = None
 
 
 class ScanPart(_Part):

@@ -171,3 +171,82 @@ def test_the_schema_judges_as_the_reader_does(tmp_path, bad):
     assert accepted == (not bad)
     if bad:
         assert faults(tmp_path, yaml.safe_dump(data))
+
+
+SUPPLY = """\
+signing:
+  kind: key
+  key: keys/release.key
+  public-key: keys/release.pub
+  password-from: KEY_PASSWORD
+scan:
+  scanner: osv-file
+  source: advisories.json
+  fail-on: high
+  allow:
+    - {id: CVE-1, reason: never reached, review_by: 2027-01-31}
+    - {id: CVE-2, reason: never reached, review_by: 2027-01-31, framework: pytorch, version: "2.13", package: torch}
+    - {id: CVE-3, reason: never reached, review_by: 2027-01-31, image: mxnet-training-1.9.1-cpu-py311}
+downgrades:
+  - {package: numpy, reason: "the ABI", framework: pytorch}
+  - {package: pip, reason: "a fault"}
+sbom: false
+"""
+
+
+def test_signing_and_gates(tmp_path):
+    found = load(tmp_path, SUPPLY)
+    assert found.signing is not None and found.signing.key == str(tmp_path / "keys/release.key")
+    assert (found.signing.kind, found.signing.password_from) == ("key", "KEY_PASSWORD")
+    assert found.sbom is False
+
+    def allowed(*image):
+        gate = found.gate(*image)
+        assert (gate.scanner, gate.fail_on, gate.source) == ("osv-file", "high", str(tmp_path / "advisories.json"))
+        return [allow.id for allow in gate.allow]
+
+    assert allowed("pytorch", "2.13.0", "pytorch-training-2.13.0-cpu-py311") == ["CVE-1", "CVE-2"]
+    assert allowed("pytorch", "2.14.1", "pytorch-training-2.14.1-cpu-py311") == ["CVE-1"]
+    assert allowed("mxnet", "1.9.1", "mxnet-training-1.9.1-cpu-py311") == ["CVE-1", "CVE-3"]
+    assert found.gate("pytorch", "2.13.0", "x").allow[1].where == "release.yml:12"
+    assert found.may_go_back("pytorch") == {"numpy": "the ABI", "pip": "a fault"}
+    assert found.may_go_back("mxnet") == {"pip": "a fault"}
+
+
+def test_without_them_nothing_is_signed_or_looked_for(tmp_path):
+    found = load(tmp_path, GOOD)
+    assert (found.signing, found.gate("pytorch", "2.13.0", "x"), found.sbom) == (None, None, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("kind: key", "kind: kms"), "password-from has no meaning with kind: kms"),
+        (("kind: key", "kind: keyless"), "kind: keyless needs identity"),
+        (("  public-key: keys/release.pub\n", ""), "kind: key needs public-key"),
+        (("  source: advisories.json\n", ""), "osv-file needs a source"),
+        (("scanner: osv-file", "scanner: trivy"), "source has no meaning with scanner: trivy"),
+        (("scanner: osv-file", "scanner: clair"), "'clair' is not known"),
+        (("fail-on: high", "fail-on: hihg"), "'hihg' is not known"),
+        (("review_by: 2027-01-31}", "review_by: soon}"), "review_by"),
+        (("reason: never reached, ", ""), "reason is missing"),
+        (("framework: pytorch,", "framework: pytoch,"), "framework 'pytoch' is in no file of buildspec/"),
+        (("downgrades:", "downgrade:"), "unknown key 'downgrade'"),
+        (("password-from: KEY_PASSWORD", "password-from: s3cret!"), "never write the secret"),
+    ],
+)
+def test_faults_of_signing_and_gates(tmp_path, change, told):
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, SUPPLY.replace(*change))
+    assert told in str(caught.value)
+    assert all(fault.file == "release.yml" and fault.line for fault in caught.value.faults)
+    assert "s3cret!" not in str(caught.value)
+
+
+def test_the_example_in_the_shipped_file_is_right(tmp_path):
+    """Every line that is commented out, put in."""
+    shipped = (ROOT / "release.yml").read_text()
+    body = shipped.partition("# registries:")[2].partition("\nregistries: {}")[0]
+    lines = [line.removeprefix("#").removeprefix(" ") for line in body.splitlines()]
+    found = load(tmp_path, "registries:\n" + "\n".join(lines) + "\n")
+    assert list(found.registries) == ["production", "team"] and found.signing and found.scan and found.downgrades
