@@ -123,6 +123,13 @@ class Ecr:
                 if error.response.get("Error", {}).get("Code") not in ("LimitExceededException", "ValidationException"):
                     raise
 
+    def remove_tag(self, repository: str, tag: str) -> None:
+        """Take a tag away; the image stays, unless that was its only one."""
+        with self._speaking(f"take {tag} of {repository} away"):
+            self._client.batch_delete_image(
+                registryId=self.account, repositoryName=repository, imageIds=[{"imageTag": tag}]
+            )
+
     @cached_property
     def _client(self) -> ECRClient:
         import boto3

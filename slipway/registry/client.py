@@ -22,7 +22,8 @@ _CHALLENGE_PART = re.compile(r'(\w+)="([^"]*)"')
 class Registry:
     """One registry, asked as one user. Nothing is sent before the first question.
 
-    `renew` gives fresh credentials when those at hand are refused, as tokens are that ended meanwhile.
+    `renew` gives fresh credentials when those at hand are refused, as tokens are that ended meanwhile. `untag` takes a
+    tag of a repository away, where the registry has an interface of its own for that.
     """
 
     def __init__(
@@ -31,10 +32,12 @@ class Registry:
         credentials: Credentials | None = None,
         *,
         renew: Callable[[], Credentials | None] | None = None,
+        untag: Callable[[str, str], None] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.host = host
         self.credentials = credentials
+        self.untag = untag
         self._renew = renew
         self._transport = Transport(host, sleep=sleep)
         self._authorization: dict[str, str] = {}  # by repository

@@ -1,7 +1,8 @@
 """Taking a tag away and leaving the image that it names.
 
 Registries differ: the OCI distribution specification 1.1 lets DELETE name a tag; older ones delete by digest only, and
-with a manifest every tag of it. There the tag is first made to name a manifest that nothing else does.
+with a manifest every tag of it. There the tag is first made to name a manifest that nothing else does. ECR has its own
+call for it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ _EMPTY = b"{}"
 
 def remove_tag(registry: Registry, repository: str, tag: str) -> None:
     """Take a tag away, if it is there. Raises RegistryError where the registry deletes nothing."""
+    if registry.untag is not None:
+        registry.untag(repository, tag)
+        if registry.manifest(repository, tag) is None:
+            return
     doing = f"take away {repository} {tag}"
 
     def delete(reference: str) -> int:

@@ -60,7 +60,7 @@ class EcrDestination:
     ecr: Ecr
 
     def client(self) -> Registry:
-        return Registry(self.host, self.ecr.token(), renew=self.ecr.token)
+        return Registry(self.host, self.ecr.token(), renew=self.ecr.token, untag=self.ecr.remove_tag)
 
     def open(self, repository: str, tag: str, note: Note) -> Registry:
         found = self.ecr.repository(repository)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from slipway.engine.docker import Engine
-from slipway.errors import AuthError, Interrupted, NotFoundError, NotProvedError, UsageError
+from slipway.errors import AuthError, Interrupted, NotFoundError, NotProvedError, RegistryError, UsageError
 from slipway.registry import Credentials, Registry
 from slipway.release import delivery, push
 from tests.support.project import Project
@@ -371,3 +371,28 @@ def test_credentials_that_end_while_the_engine_uploads_are_renewed(world: World)
     manifest, _ = delivery.send(place, lambda: Engine.connect(os.environ), notes.append)
     assert site.registry.digest(world.repository("training"), manifest.digest) == build.engine_id
     assert any("attempt 2" in note for note in notes) and spare.password not in "".join(notes)
+
+
+def test_a_registry_that_deletes_nothing_gets_the_release_finished(world: World) -> None:
+    """The first release fails at its last alias; the tags that it made cannot be taken away, and are told."""
+    build = world.project.build(TRAINING, b"one")
+    refused = [1]
+
+    def harm(request: Request) -> Harm | None:
+        if request.method == "DELETE":
+            return Harm(405, "UNSUPPORTED", "no")
+        if request.names_a_tag and request.path.endswith("/2.13-cpu-py311") and refused[0]:
+            refused[0] -= 1
+            return Harm(403, "DENIED", "not today")
+        return None
+
+    world.sites[1].proxy.harm = harm
+    done = world.project.invoke("release", "--only", TRAINING)
+    assert done.returncode == RegistryError.exit_code and "could not be moved back" in done.stderr
+    assert f"{world.sites[1].proxy.host}/{world.repository('training')}:{TAG}-v1" in done.stderr
+    assert world.project.journals()[-1]["state"] == "promoting" and world.project.ledger == []
+    again = world.project.invoke("release", "--only", TRAINING)
+    assert again.returncode == 0, again.stderr
+    for tag in (f"{TAG}-v1", *ALIASES):
+        assert world.names("training", tag) == {build.engine_id}
+    assert len(world.project.ledger) == 1

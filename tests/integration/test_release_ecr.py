@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from slipway.errors import AuthError
 from tests.support.project import Project
 from tests.support.proxy import Harm, Proxy, Request, proxying
 from tests.support.registries import PasswordRegistry, make
@@ -130,3 +131,16 @@ def test_an_upload_that_meets_failures_goes_on(aws: Aws) -> None:
     (released,) = aws.project.told("release", "--only", TRAINING)
     assert released["manifest_digest"] == build.engine_id
     assert aws.regions["eu-west-1"].digest(f"{aws.project.prefix}/pytorch-training", f"{TAG}-v1") == build.engine_id
+
+
+def test_a_failed_promotion_in_ecr_is_taken_back(aws: Aws) -> None:
+    aws.project.build(TRAINING, b"one")
+    repository = f"{aws.project.prefix}/pytorch-training"
+    aws.proxies["eu-west-1"].harm = lambda request: (
+        Harm(403, "DENIED", "not today") if request.names_a_tag and request.path.endswith("/2.13-cpu-py311") else None
+    )
+    done = aws.project.invoke("release", "--only", TRAINING)
+    assert done.returncode == AuthError.exit_code and "every tag is where it was" in done.stderr
+    for registry in aws.regions.values():
+        assert {tag for tag in registry.tags(repository) if not tag.startswith("sha256-")} == set()
+    assert aws.ledger == []
