@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 
-class Transition(NamedTuple):
+@dataclass(frozen=True)
+class Transition:
     """A secondary status of the service's, `seconds` after the job's start, and why it came."""
 
     status: str

@@ -33,9 +33,7 @@ def explain(
 ) -> tuple[str, str]:
     """What kept the regex from matching, and the nearest of the lines (empty: none is near)."""
     known_by = word(definition)
-    numbered = [
-        _around(known_by, line) for line in lines if re.search(r"[0-9]|\b(?:nan|inf)", line, re.IGNORECASE)
-    ]
+    numbered = [_around(known_by, line) for line in lines if re.search(r"[0-9]|\b(?:nan|inf)", line, re.IGNORECASE)]
     held = [line for line in numbered if known_by.lower() in line.lower()]
     changes = _changes(known_by)
     for count in (1, 2, 3):
