@@ -14,17 +14,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Breaking(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads a module as ever, then runs the mutant."""
+    """Loads one module as ever, then runs the mutant."""
 
-    def __init__(self, name):
-        self.name = name
-        self.loader = None
+    def __init__(self, loader=None):
+        self.loader = loader
 
     def find_spec(self, name, path, target=None):
-        if name != self.name or self.loader is not None:
+        if name != MUTANT.partition("-")[0]:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
-        self.loader, spec.loader = spec.loader, self
+        spec.loader = Breaking(spec.loader)
         return spec
 
     def create_module(self, spec):
@@ -36,4 +35,4 @@ class Breaking(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 if MUTANT:
-    sys.meta_path.insert(0, Breaking(MUTANT.partition("-")[0]))
+    sys.meta_path.insert(0, Breaking())
