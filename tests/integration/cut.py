@@ -75,10 +75,14 @@ def engine_proxy(engine: str) -> Iterator[EngineProxy]:
             proxy.close()
 
 
-class _DyingS3(BaseHTTPRequestHandler):
-    """Lists one object of 4 MB, sends 1 MB of it, and is gone."""
+class _S3Server(ThreadingHTTPServer):
+    dies = True
 
-    server: ThreadingHTTPServer
+
+class _DyingS3(BaseHTTPRequestHandler):
+    """Lists one object of 4 MB, sends 1 MB of it, and is gone; or does the same again the next time."""
+
+    server: _S3Server
 
     def do_HEAD(self) -> None:
         self._head(200, 4 << 20)
@@ -96,6 +100,8 @@ class _DyingS3(BaseHTTPRequestHandler):
         self.wfile.write(bytes(1 << 20))
         self.wfile.flush()
         self.connection.shutdown(socket.SHUT_RDWR)
+        if not self.server.dies:
+            return
         threading.Thread(target=self.server.shutdown, daemon=True).start()
         self.server.socket.close()
 
@@ -110,8 +116,9 @@ class _DyingS3(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def dying_s3() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _DyingS3)
+def dying_s3(*, dies: bool) -> Iterator[str]:
+    server = _S3Server(("127.0.0.1", 0), _DyingS3)
+    server.dies = dies
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"

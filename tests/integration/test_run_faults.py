@@ -76,12 +76,13 @@ def test_a_log_that_was_cut_off_is_told_of(
     assert any("algo-1: its output ended before it did" in note for note in result.notes)
 
 
-def test_an_s3_that_dies_in_the_middle_of_an_object(
-    job: Make, engine: Engine, aws_keys: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("dies", [True, False], ids=["gone", "cut each time"])
+def test_an_s3_that_breaks_off_in_the_middle_of_an_object(
+    job: Make, engine: Engine, aws_keys: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool
 ) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     given = job("print('ran all the same')", channels=(Channel("train", "s3://data/set"),))
-    with dying_s3() as endpoint, pytest.raises(InputError) as failed:
+    with dying_s3(dies=dies) as endpoint, pytest.raises(InputError) as failed:
         run_training(given, engine, tmp_path / "out", s3_endpoint=endpoint)
     (fault,) = failed.value.faults
     assert fault.what.startswith("channel train: s3://data/set cannot be read:") and "AWS_ENDPOINT_URL_S3" in fault.fix

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from slipway.emulator.following import Follower, Hearing, Host
+from slipway.emulator.following import SPOT, Follower, Hearing, Host
 from slipway.emulator.job import TrainingJob
 from slipway.emulator.meter import Meter
 from slipway.engine.docker import Container, Exit
@@ -28,6 +28,35 @@ class PressingAtTheEnd(Follower):
         super()._step(logs)
         if all(host.exit is not None for host in self.hosts):
             signal.raise_signal(signal.SIGINT)
+
+
+class Signalled(Ended):
+    """A container that only writes down what it is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def signal(self, name: str) -> None:
+        self.sent.append(name)
+
+
+def test_a_ctrl_c_in_a_spot_interruption_ends_the_job_and_the_second_one_kills(tmp_path: Path) -> None:
+    container = Signalled()
+    host = Host("algo-1", cast(Any, None), cast(Container, container), iter(()), tmp_path / "algo-1.log")
+    follower = Follower(TrainingJob(image="any"), [host], Hearing(Meter((), None)), 60.0, 1.0)
+    follower._out_of_time()
+    assert (follower.stopped_by, container.sent) == (SPOT, ["SIGTERM"])
+    follower._interrupted()
+    assert (follower.stopped_by, container.sent) == ("Ctrl-C", ["SIGTERM"])
+    follower._interrupted()
+    assert (follower.stopped_by, container.sent) == ("Ctrl-C", ["SIGTERM", "SIGKILL"])
+
+
+def test_a_ctrl_c_at_the_end_of_a_spot_interruption_starts_nothing_again(tmp_path: Path) -> None:
+    host = Host("algo-1", cast(Any, None), cast(Container, Ended()), iter(()), tmp_path / "algo-1.log")
+    follower = PressingAtTheEnd(TrainingJob(image="any"), [host], Hearing(Meter((), None)), 60.0, stopped_by=SPOT)
+    follower.follow()
+    assert follower.stopped_by == "Ctrl-C"
 
 
 @pytest.mark.parametrize(("kind", "stopped_by"), [(Follower, ""), (PressingAtTheEnd, "Ctrl-C")])
