@@ -131,6 +131,17 @@ class Ecr:
             )
 
     @cached_property
+    def mounts_blobs(self) -> bool | None:
+        """Whether a layer of one repository may be mounted into another; None where ECR does not say."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            found = self._client.get_account_setting(name="BLOB_MOUNTING")
+        except (BotoCoreError, ClientError):  # older regions, and credentials that may not ask: no reason to stop
+            return None
+        return found.get("value", "").upper() == "ENABLED"
+
+    @cached_property
     def _client(self) -> ECRClient:
         import boto3
         from botocore.config import Config

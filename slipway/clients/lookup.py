@@ -21,6 +21,7 @@ class Standing:
     ended: bool
     newer: str  # the URI of a newer patch release or a newer build of the same; empty: there is none
     yanked: str = ""  # why it was taken back; empty: it was not
+    passed_over: tuple[str, ...] = ()  # newer ones of the same that were taken back: URI and reason
 
     def notes(self) -> list[str]:
         """The same in sentences."""
@@ -29,6 +30,7 @@ class Standing:
             told.append(f"its framework version was supported until {self.supported_until}: move on")
         elif self.supported_until:
             told.append(f"its framework version is supported until {self.supported_until}")
+        told += [f"newer, but taken back: {one}" for one in self.passed_over]
         if self.newer:
             told.append(f"newer: {self.newer}")
         return told
@@ -37,18 +39,19 @@ class Standing:
 def standing(push: Push, pushes: Sequence[Push], supported_until: str, today: datetime.date) -> Standing:
     """How an image stands among all that were pushed to the same repository."""
     line = tags.version_key(push.version.split("-")[0])[0][0][:2]
-    others = [
+    alike = [
         other
         for other in pushes
-        if not other.yanked
-        and (other.registry, other.repository) == (push.registry, push.repository)
+        if (other.registry, other.repository) == (push.registry, push.repository)
         and (other.processor, other.python) == (push.processor, push.python)
         and tags.version_key(other.version.split("-")[0])[0][0][:2] == line
     ]
-    best = max(others, key=age, default=push)
+    best = max((other for other in alike if not other.yanked), key=age, default=push)
+    later = [other for other in alike if other.yanked and age(other)[:2] > age(push)[:2]]
     newer = best.uri if age(best)[:2] > age(push)[:2] else ""
     ended = bool(supported_until) and datetime.date.fromisoformat(supported_until) < today
-    return Standing(supported_until, ended, newer, push.yanked)
+    passed_over = tuple(f"{other.uri}: {other.yanked}" for other in sorted(later, key=age))
+    return Standing(supported_until, ended, newer, push.yanked, passed_over)
 
 
 def known(settings: Settings) -> list[Push]:

@@ -80,6 +80,8 @@ class EcrDestination:
             )
         elif not set(filters) <= set(found.filters):
             self.ecr.set_filters(repository, filters)
+        if self.ecr.mounts_blobs is False:
+            note(f"{self.host} mounts no layers across repositories; to let it: {_mounting_command(self.region)}")
         registry = self.client()
         registry.ping()
         return registry
@@ -136,6 +138,10 @@ def _credentials(registry: OciRegistry, settings: Settings) -> Credentials | Non
     if faults:
         raise AuthError(f"there are no credentials for the registry {registry.name}", faults=faults)
     return Credentials(settings.environment[registry.username_from], settings.environment[registry.password_from])
+
+
+def _mounting_command(region: str) -> str:
+    return f"aws ecr put-account-setting --region {region} --name BLOB_MOUNTING --value ENABLED"
 
 
 def _mutability_command(region: str, repository: str, filters: tuple[str, ...]) -> str:

@@ -197,3 +197,12 @@ def test_how_an_image_stands():
         "its framework version is supported until 2026-06-01"
     ]
     assert standing(pushes[2], pushes, "", today).notes() == []
+
+
+def test_a_newer_one_that_was_taken_back_is_told():
+    first, second = push("2.13.0", 1), push("2.13.0", 2, yanked="crashes")
+    (found,) = find([first, second], framework="pytorch")
+    assert found == first
+    told = standing(found, [first, second], "", datetime.date(2026, 1, 1))
+    assert told.passed_over == (f"{second.uri}: crashes",)
+    assert told.notes() == [f"newer, but taken back: {second.uri}: crashes"]

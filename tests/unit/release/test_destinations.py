@@ -175,3 +175,31 @@ def test_a_region_that_does_not_exist(monkeypatch):
     with pytest.raises(RegistryError, match="does not answer") as caught:
         ecr.token()
     assert "us-esat-1 a region? did you mean" in caught.value.fix and "us-east-1" in caught.value.fix
+
+
+@pytest.mark.parametrize(("value", "mounts"), [("ENABLED", True), ("DISABLED", False), (None, None)])
+def test_whether_an_account_mounts_layers(monkeypatch, value, mounts):
+    from botocore.stub import Stubber
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    ecr = Ecr("123456789012", "us-east-1")
+    with Stubber(ecr._client) as stub:
+        if value is None:
+            stub.add_client_error("get_account_setting", "AccessDeniedException")
+        else:
+            answer = {"name": "BLOB_MOUNTING", "value": value}
+            stub.add_response("get_account_setting", answer, {"name": "BLOB_MOUNTING"})
+        assert ecr.mounts_blobs is mounts
+
+
+def test_a_tag_is_taken_away_from_an_image(monkeypatch):
+    from botocore.stub import Stubber
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    ecr = Ecr("123456789012", "us-east-1")
+    with Stubber(ecr._client) as stub:
+        asked = {"registryId": "123456789012", "repositoryName": "ab", "imageIds": [{"imageTag": "t"}]}
+        stub.add_response("batch_delete_image", {}, asked)
+        ecr.remove_tag("ab", "t")
