@@ -82,9 +82,9 @@ def _own(part: Part, key: str, stack: StackPart) -> list[Image]:
             toolkits=_toolkits(stack, getattr(file.toolkits, scope)),
             environment=_environment(stack, getattr(file.environment, scope)),
             wheel_index=_index(file, processor),
-            ceiling_mb=_of_scope(stack.ceiling_mb, scope, 0),
-            compressed_ceiling_mb=_of_scope(stack.compressed_ceiling_mb, scope, 0),
-            ceiling_reason=_of_scope(stack.ceiling_reason, scope, ""),
+            ceiling_mb=_weighed(stack.ceiling_mb, scope, processor, 0),
+            compressed_ceiling_mb=_weighed(stack.compressed_ceiling_mb, scope, processor, 0),
+            ceiling_reason=_weighed(stack.ceiling_reason, scope, processor, ""),
             supported_until=stack.supported_until.isoformat() if stack.supported_until else "",
             file=part.document.name,
             lines=_lines(part.document, key),
@@ -127,9 +127,9 @@ def _standing(part: Part, key: str, stack: StackPart, below: Sequence[Image]) ->
                 toolkits=_toolkits(stack, (*ground.toolkits, *getattr(file.toolkits, scope))),
                 environment=_environment(stack, {**ground.environment, **getattr(file.environment, scope)}),
                 wheel_index=_index(file, ground.processor) or ground.wheel_index,
-                ceiling_mb=_of_scope(stack.ceiling_mb, scope, 0),
-                compressed_ceiling_mb=_of_scope(stack.compressed_ceiling_mb, scope, 0),
-                ceiling_reason=_of_scope(stack.ceiling_reason, scope, ""),
+                ceiling_mb=_weighed(stack.ceiling_mb, scope, ground.processor, 0),
+                compressed_ceiling_mb=_weighed(stack.compressed_ceiling_mb, scope, ground.processor, 0),
+                ceiling_reason=_weighed(stack.ceiling_reason, scope, ground.processor, ""),
                 supported_until=until,
                 excluded=f"stands on an excluded image: {ground.excluded}" if ground.excluded else "",
                 file=part.document.name,
@@ -148,8 +148,9 @@ def _environment(stack: StackPart, given: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in sorted(given.items()) if stack.toolkit != "none" or name not in _STARTERS}
 
 
-def _of_scope(values: Mapping[Any, Value], scope: str, default: Value) -> Value:
-    return values.get(scope, default)
+def _weighed(values: Mapping[Any, Value], scope: str, processor: str, default: Value) -> Value:
+    """What a stack says of the size of a scope's images; its GPU images may have a word of their own."""
+    return values.get(f"{processor}-{scope}", values.get(scope, default))
 
 
 def _library(stack: StackPart) -> tuple[str, str]:

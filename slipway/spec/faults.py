@@ -129,7 +129,7 @@ def _repeats(document: Document, here: Place, stack: StackPart) -> list[Fault]:
                 found.append(document.fault((*here, field), f"{field}: {value} is given twice", "keep one"))
     for key, values in _CEILINGS.items():
         for scope in getattr(stack, values):
-            if scope not in stack.scopes:
+            if scope.removeprefix("gpu-") not in stack.scopes:
                 what = f"{scope} is not among the scopes of this stack"
                 found.append(document.fault((*here, key, scope), what, "remove it"))
     return found

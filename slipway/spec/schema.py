@@ -88,6 +88,7 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 PlainText = Annotated[str, Field(pattern=r'^[^"$`\\\n]*$')]  # stands between double quotes in a Dockerfile
 DebianName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
 Scope = Literal["training", "inference"]
+Weighed = Literal["training", "inference", "gpu-training", "gpu-inference"]
 Processor = Literal["cpu", "gpu"]
 Architecture = Literal["amd64", "arm64"]
 OS = Literal["debian12", "debian13"]
@@ -169,13 +170,15 @@ class StackPart(_Part):
         alias="leave-out",
         description="paths below site-packages that no image needs, by their package; * stands for any name",
     )
-    ceiling_mb: dict[Scope, Megabytes] = Field(
-        default={}, alias="ceiling-mb", description="MB (10^6 bytes), uncompressed"
+    ceiling_mb: dict[Weighed, Megabytes] = Field(
+        default={},
+        alias="ceiling-mb",
+        description="MB (10^6 bytes), uncompressed; GPU images have the gpu- one, if given",
     )
-    compressed_ceiling_mb: dict[Scope, Megabytes] = Field(
+    compressed_ceiling_mb: dict[Weighed, Megabytes] = Field(
         default={}, alias="compressed-ceiling-mb", description="MB (10^6 bytes), as pulled"
     )
-    ceiling_reason: dict[Scope, Reason] = Field(
+    ceiling_reason: dict[Weighed, Reason] = Field(
         default={}, alias="ceiling-reason", description="why a ceiling was raised"
     )
     supported_until: Date | None = Field(default=None, alias="supported-until")

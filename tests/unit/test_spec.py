@@ -58,6 +58,19 @@ def test_a_cell_knows_all_that_is_said_of_it(project: Path) -> None:
     assert lines[last] == '  "1.1":'
 
 
+def test_gpu_images_may_have_ceilings_of_their_own(project: Path, write: Callable[[str, str], Path]) -> None:
+    processors = 'cpu: {}\n      gpu: {cuda: "13.0", cuda-architectures: [sm_80]}'
+    text = SPEC.replace("cpu:\n        architectures: [amd64, arm64]", processors).split("excluded:")[0]
+
+    def ceilings(said: str) -> set[tuple[str, int]]:
+        scopes = "scopes: [training]"
+        write("buildspec/small.yml", text.replace(scopes, f"{scopes}\n    ceiling-mb: {said}"))
+        return {(image.processor, image.ceiling_mb) for image in load.load(project).images if image.ceiling_mb}
+
+    assert ceilings("{training: 5}") == {("cpu", 5), ("gpu", 5)}
+    assert ceilings("{training: 5, gpu-training: 9}") == {("cpu", 5), ("gpu", 9)}
+
+
 def test_the_newest_cpu_cell_is_the_default(matrix: Matrix) -> None:
     assert [image.id for image in matrix.images if image.default] == [NEWEST]
     assert ids(matrix, framework="small") == [NEWEST]

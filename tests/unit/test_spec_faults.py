@@ -85,6 +85,11 @@ def test_the_file_that_the_others_change_is_right(project: Path) -> None:
             "scopes: [training]\n    ceiling-mb: {inference: 5}",
             "inference is not among the scopes",
         ),
+        (
+            "scopes: [training]",
+            "scopes: [training]\n    ceiling-mb: {gpu-inference: 5}",
+            "gpu-inference is not among the scopes",
+        ),
         ("scopes: [training]", "scopes: [training]\n    ceiling-mb: {training: -5}", "should be greater than 0"),
         ("scopes: [training]", "scopes: [training]\n    supported-until: 20270731", "20270731 is not a date"),
         ("scopes: [training]", "scopes: [training]\n    supported-until: 2027-02-30", "day is out of range"),
