@@ -14,7 +14,15 @@ from pathlib import Path
 import pytest
 
 from slipway.engine.docker import Engine
-from slipway.errors import AuthError, Interrupted, NotFoundError, NotProvedError, RegistryError, UsageError
+from slipway.errors import (
+    AuthError,
+    Interrupted,
+    NotFoundError,
+    NotProvedError,
+    RegistryError,
+    TagConflictError,
+    UsageError,
+)
 from slipway.registry import Credentials, Registry
 from slipway.release import delivery, push
 from tests.support.project import Project
@@ -396,3 +404,46 @@ def test_a_registry_that_deletes_nothing_gets_the_release_finished(world: World)
     for tag in (f"{TAG}-v1", *ALIASES):
         assert world.names("training", tag) == {build.engine_id}
     assert len(world.project.ledger) == 1
+
+
+def test_builders_stage_and_a_releaser_without_an_engine_releases(world: World, tmp_path: Path) -> None:
+    builds = {image: world.project.build(image, image.encode()) for image in (TRAINING, INFERENCE)}
+    for image in builds:  # two runners would do this at once, each with a state of its own
+        staged = world.project.invoke("release", "--only", image, "--stage")
+        assert staged.returncode == 0 and "no tag has moved" in staged.stdout, staged.stderr
+    assert world.tags("training") == world.tags("inference") == [set(), set()]
+    assert world.project.ledger == []
+    releaser = Project(tmp_path / "releaser", prefix=world.project.prefix)
+    shutil.copyfile(world.project.folder / "release.yml", releaser.folder / "release.yml")
+    for name in ("builds", "verdicts", "releases"):
+        shutil.copytree(world.project.folder / ".slipway" / name, releaser.folder / ".slipway" / name)
+    releaser.environment = {**world.project.environment, "DOCKER_HOST": "unix:///nowhere/docker.sock"}
+    released = releaser.told(*BOTH)
+    assert [one["config_digest"] for one in released] == [build.config_digest for build in builds.values()]
+    for image, build in builds.items():
+        assert world.names(image.split("-")[1], f"{TAG}-v1") == {build.engine_id}
+
+
+def test_a_number_that_someone_else_takes_in_the_middle_ends_the_release(world: World) -> None:
+    other = world.project.build(TRAINING, b"theirs")
+    world.project.told("release", "--only", TRAINING)
+    world.project.build(TRAINING, b"ours")
+    before = world.tags("training")
+    manifests = f"/v2/{world.repository('training')}/manifests"
+    second = world.sites[1].registry
+    _, kind, body = second.get(f"{manifests}/{TAG}-v1")
+
+    def take() -> None:
+        world.sites[0].proxy.harm = lambda request: None
+        second.ask("PUT", f"{manifests}/{TAG}-v2", body, kind["Content-Type"])
+
+    # In the first registry our -v2 is there already; in the second it is theirs now.
+    world.sites[0].proxy.harm = lambda request: (
+        Harm(then=take) if request.names_a_tag and "-v2" in request.path else None
+    )
+    done = world.project.invoke("release", "--only", TRAINING)
+    assert done.returncode == TagConflictError.exit_code, done.stderr
+    assert world.tags("training") == [before[0], before[1] | {f"{TAG}-v2"}]
+    assert world.names("training", "2.13-cpu-py311") == {other.engine_id}
+    (again,) = world.project.told("release", "--only", TRAINING)
+    assert again["tag"] == f"{TAG}-v3" and world.names("training", f"{TAG}-v3") == {again["manifest_digest"]}
