@@ -136,7 +136,7 @@ def test_the_log_sums_up_what_was_served(start, log_format):
                 os._exit(1)
             return data, accept
     """
-    server = start(code, SLIPWAY_LOG_FORMAT=log_format).ready()
+    server = start(code, SLIPWAY_LOG_FORMAT=log_format, SLIPWAY_METRICS_LOG_SECONDS="3600").ready()
     statuses = [server.post(data, Content_Type="text/csv").status for data in ("1", "2", "wrong", "refused")]
     assert statuses == [200, 200, 500, 422]
     assert server.post("deadly", Content_Type="text/csv").status >= 500

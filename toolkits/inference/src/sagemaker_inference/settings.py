@@ -169,7 +169,7 @@ _FIELDS: Mapping[str, _Field] = {
     "log_level": _field(logging.INFO, values.log_level, parameters.LOG_LEVEL_ENV),
     "log_format": _field("text", values.choice("text", "json"), "SLIPWAY_LOG_FORMAT"),
     "metrics_path": _field(None, values.url_path, "SLIPWAY_METRICS_PATH"),
-    "metrics_log_seconds": _field(60.0, values.number(0, 86400, "seconds"), "SLIPWAY_METRICS_LOG_SECONDS"),
+    "metrics_log_seconds": _field(0.0, values.number(0, 86400, "seconds"), "SLIPWAY_METRICS_LOG_SECONDS"),
     "batch": _field(False, values.flag, "SAGEMAKER_BATCH"),
     "batch_strategy": _field(None, values.choice("MULTI_RECORD", "SINGLE_RECORD"), "SAGEMAKER_BATCH_STRATEGY"),
     "max_concurrent_transforms": _field(None, values.integer(0, 1024), "SAGEMAKER_MAX_CONCURRENT_TRANSFORMS"),
