@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from slipway import settings
 from slipway.engine.docker import Engine
 from slipway.errors import (
     AuthError,
@@ -25,7 +28,7 @@ from slipway.errors import (
 )
 from slipway.registry import Credentials, Registry
 from slipway.release import delivery, push
-from tests.support.project import Project
+from tests.support.project import ROOT, Project
 from tests.support.proxy import Harm, Proxy, Request, proxying
 from tests.support.registries import PasswordRegistry, make
 
@@ -447,3 +450,30 @@ def test_a_number_that_someone_else_takes_in_the_middle_ends_the_release(world: 
     assert world.names("training", "2.13-cpu-py311") == {other.engine_id}
     (again,) = world.project.told("release", "--only", TRAINING)
     assert again["tag"] == f"{TAG}-v3" and world.names("training", f"{TAG}-v3") == {again["manifest_digest"]}
+
+
+@pytest.mark.slow
+def test_what_was_never_built_is_built_proved_and_released(world: World, tmp_path: Path) -> None:
+    """A buildspec file of one's own, of which nothing is there: one command from the lock to the registries."""
+    name = f"team{secrets.token_hex(3)}"
+    stack = {"stands-on": {"framework": "base", "stack": "0.1"}, "scopes": ["training"], "packages": {}}
+    (tmp_path / f"{name}.yml").write_text(json.dumps({"framework": name, "stacks": {"1": stack}}))
+    state = world.project.folder / ".slipway"
+    state.mkdir()
+    (state / "rootfs").symlink_to(settings.read(project=ROOT).state / "rootfs")
+    world.project.environment["SLIPWAY_BUILDSPEC"] = str(tmp_path / f"{name}.yml")
+    assert world.project.invoke("lock", "--framework", name).returncode == 0
+    plan = {one["step"]: one["action"] for one in world.project.told("release", "--framework", name, "--plan")}
+    assert (plan["build"], plan["verify"], plan["push"]) == ("do", "do", "do")
+    try:
+        (released,) = world.project.told("release", "--framework", name)
+        (build,) = world.project.records.builds()
+        (verdict,) = world.project.records.verdicts()
+        assert verdict.passed and verdict.config_digest == build.config_digest == released["config_digest"]
+        repository = f"{world.project.prefix}/{name}-training"
+        for site in world.sites:
+            assert site.registry.digest(repository, released["tag"]) == released["manifest_digest"]
+        assert world.project.invoke("release", "--framework", name).stdout.strip() == "nothing was left to release"
+    finally:
+        for build in world.project.records.builds():
+            world.project.made.append(build.reference)
