@@ -159,3 +159,17 @@ def test_a_client_that_stops_in_the_middle_of_its_body_is_given_up(start):
     assert (answer.status, answer.error["type"]) == (408, "RequestTimeout")
     assert stopped.ended()
     assert server.post(b"x").body == b"x"
+
+
+@pytest.mark.parametrize(
+    "begun", [b"G", b"GET /ping", b"GET /ping HTTP/1.1\r\nhost: x\r\n", b"POST /invocations HTTP/1.1\r\n"]
+)
+def test_a_client_that_ends_in_the_middle_of_a_head_is_let_go(start, begun):
+    server = start().ready()
+    at_once = server.client().send(begun)
+    at_once.connection.shutdown(socket.SHUT_WR)
+    later = server.client().send(begun)
+    assert server.ping() == 200  # what came is known
+    later.connection.shutdown(socket.SHUT_WR)
+    assert at_once.ended()
+    assert later.ended()

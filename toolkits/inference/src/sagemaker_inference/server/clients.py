@@ -113,7 +113,8 @@ class Clients:
                 return self._leave(client)
             mine = self._mine(head)
             if mine is None:
-                return True
+                # What is too short now stays so when its client has ended.
+                return not sockets.ended(client.connection) or self._leave(client)
             if not mine:
                 self._let_go(client)
                 self._on_request(client)
@@ -166,6 +167,8 @@ class Clients:
         if end < 0:
             if len(head) == HEAD_BYTES:
                 self.refuse(client, replies.whole(431, f"The head is larger than {HEAD_BYTES} bytes.", close=True))
+            elif sockets.ended(client.connection):
+                self._leave(client)
             client.deadline = min(client.deadline, time.monotonic() + HEAD_SECONDS)
             return False
         client.received += len(client.connection.recv(end + 4))

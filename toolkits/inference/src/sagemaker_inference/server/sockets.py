@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import fcntl
+import select
 import socket
 import struct
 import termios
@@ -41,6 +42,13 @@ def readable(connection: socket.socket, most: int = 1) -> bytes:
         return connection.recv(most, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except OSError:
         return b""
+
+
+def ended(connection: socket.socket) -> bool:
+    """Whether the peer sends no more; what it sent before may still be unread."""
+    poll = select.poll()
+    poll.register(connection, select.POLLRDHUP)
+    return bool(poll.poll(0))
 
 
 def send_descriptor(channel: socket.socket, message: bytes, descriptor: int) -> bool:
