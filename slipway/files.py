@@ -106,9 +106,12 @@ _NO_SOURCES = ("__pycache__", ".hypothesis", ".mypy_cache", ".pytest_cache", ".r
 
 def tree_files(folder: Path, *, skip: tuple[str, ...] = _NO_SOURCES) -> list[Path]:
     """The files below a folder, sorted by path, without caches and build leftovers."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file()
-        and not any(part in skip or part.endswith(".egg-info") for part in path.relative_to(folder).parts)
-    )
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):  # into what is skipped it does not look at all
+        folders[:] = [name for name in folders if not _skipped(name, skip)]
+        found += [Path(place, name) for name in names if not _skipped(name, skip)]
+    return sorted(path for path in found if path.is_file())
+
+
+def _skipped(name: str, skip: tuple[str, ...]) -> bool:
+    return name in skip or name.endswith(".egg-info")

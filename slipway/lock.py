@@ -14,7 +14,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from slipway import process
 from slipway.engine import wheels
@@ -86,7 +86,8 @@ def parts(image: Image) -> tuple[Part, ...]:
 
 def folder(cell: Image) -> str:
     """Where the locks of a cell's own stack lie: relative to the project, where its buildspec file is of it."""
-    return (PurePosixPath(cell.file).parent / "locks").as_posix()
+    above, slash, _ = cell.file.rpartition("/")
+    return f"{above}{slash}locks"
 
 
 def common(cell: Image) -> str:

@@ -149,9 +149,9 @@ def _refuse_idle(images: tuple[Image, ...], sources: Sources) -> None:
             if package not in held:
                 what = f"{cell.stack_id}: leave-out names {package}, which none of its locks holds"
                 faults[what] = Fault(what, nearest(package, held), *place(cell))
-    for image in images:
-        pins = {pin.name for part in lock.parts(image) for pin in wheels.pins(sources.locks[part.name])}
-        for package in pins.intersection(image.without):
+    for image in (image for image in images if image.without):
+        names = {name for part in lock.parts(image) for name, _ in wheels.entries(sources.locks[part.name])}
+        for package in names.intersection(image.without):
             what = f"{image.id}: without names {package}, which its locks hold"
             faults[what] = Fault(what, "take it out of without", *place(image))
     if faults:
@@ -177,16 +177,17 @@ def _refuse_replaced(images: tuple[Image, ...], sources: Sources) -> None:
     }
     faults = {}
     for image in images:
-        held: dict[str, str] = {}
-        pins = [(part.file, pin) for part in lock.parts(image) for pin in wheels.pins(sources.locks[part.name])]
-        for file, pin in pins:
-            if pin.name in held:
-                what = f"{file} replaces {held[pin.name]} by {pin.version}"
-                faults[what] = Fault(what, "take it out of what adds it, and run `invoke lock`", *place(image))
-            held.setdefault(pin.name, f"{pin.name} {pin.version} of {file}")
+        held: dict[str, str] = {}  # by package: the file that pins it
+        for part in lock.parts(image):
+            file = part.file
+            for package, _ in wheels.entries(sources.locks[part.name]):
+                lower = held.setdefault(package, file)
+                if lower != file:
+                    what = f"{file} holds {package}, which {lower} holds too"
+                    faults[what] = Fault(what, "take it out of what adds it, and run `invoke lock`", *place(image))
         for name in image.toolkits:
             if own[name] in held:
-                what = f"{image.id}: the toolkit {name} replaces {held[own[name]]}"
+                what = f"{image.id}: the toolkit {name} would replace {own[name]} of {held[own[name]]}"
                 faults[what] = Fault(what, f"take {own[name]} out of its packages, or the toolkit", *place(image))
     if faults:
         raise SpecError("a layer replaces what a lower one holds", faults=list(faults.values()))

@@ -70,8 +70,8 @@ def of_image(image: Image, base: Base, locks: Mapping[str, str]) -> list[Stage]:
         found.append(replace(stage, parents={"parent": top, **beside}))
         top = stage.name
 
-    for cell in image.ground:
-        part = next(part for part in lock.parts(cell) if part.name == lock.common(cell))
+    parts = lock.parts(image)
+    for cell, part in zip(image.ground, parts, strict=False):  # the first parts are the cells' common ones
         purpose = f"{cell.framework} {cell.release} and what every image of its stack needs."
         for stage in _part(cell, part, locks[part.name], purpose):
             add(stage, tools=tools)
@@ -79,7 +79,7 @@ def of_image(image: Image, base: Base, locks: Mapping[str, str]) -> list[Stage]:
         debian = _debian(image, found[0].name)
         found.append(debian)
         add(_system(image), system=debian.name)
-    own = lock.parts(image)[-1]
+    own = parts[-1]
     if own.name != lock.common(image):
         purpose = f"What {image.scope} adds to {image.stack_id}."
         for stage in _part(image, own, locks[own.name], purpose):

@@ -200,14 +200,14 @@ def test_a_package_that_an_upper_layer_replaces_is_an_error(project: Path) -> No
         planned(project)
     (fault,) = caught.value.faults
     assert fault.what == (
-        f"buildspec/locks/{STACK}/training.txt replaces numpy 1.0 of buildspec/locks/{STACK}/common.txt by 0.9"
+        f"buildspec/locks/{STACK}/training.txt holds numpy, which buildspec/locks/{STACK}/common.txt holds too"
     )
     assert (fault.file, fault.line) == ("buildspec/small.yml", 7)
     path.write_text(good + pin("small_toolkit==7"))
     with pytest.raises(SpecError) as caught:
         planned(project)
     (fault,) = caught.value.faults
-    assert fault.what.startswith(f"{NEWEST}: the toolkit training replaces small-toolkit 7 of buildspec/locks/{STACK}/")
+    assert fault.what == f"{NEWEST}: the toolkit training would replace small-toolkit of {path.relative_to(project)}"
 
 
 def test_the_description_is_for_machines(project: Path) -> None:
