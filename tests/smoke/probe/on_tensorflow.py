@@ -353,8 +353,9 @@ def pipeline(device):
             tokenizer.save_pretrained(folder)
             found = []
             for number in (-1, 0 if device == "cuda" else -1):
+                # A type of its own choice it looks up in torch, which need not be there.
                 classify = transformers.pipeline(
-                    "text-classification", model=folder, tokenizer=folder, framework="tf", device=number
+                    "text-classification", model=folder, tokenizer=folder, framework="tf", device=number, dtype=None
                 )
                 found.append(classify(tiny.TEXTS))
     finally:

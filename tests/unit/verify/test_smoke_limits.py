@@ -57,6 +57,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("device_transfer", {"different": 1}, "came back changed"),
     ("device_transfer", {"pinned": False}, "pinned"),
     ("libraries_locked", {"imported": {"torch": "2.0"}}, "imported is another version"),
+    ("libraries_locked", {"imported": {"torch": "2.14.1+cpu"}}, "torch 2.14.1+cpu, installed 2.14.1+cu130"),
     ("libraries_locked", {"packages": {"torch": "2.14.1+cu130"}}, "numpy is not installed, locked 2.0"),
     ("libraries_locked", {"packages": {"torch": "2.14.1+cu130", "numpy": "2.1"}}, "numpy 2.1, locked 2.0"),
     *(("numerics_precision", {name: value}, name) for name in steps.PRECISION for value in (0.1, "nan")),
@@ -117,3 +118,9 @@ def test_a_cpu_is_judged_by_what_it_has() -> None:
 def test_a_gpu_runs_code_of_its_major_version_and_what_the_driver_can_compile() -> None:
     assert steps.runs_on(["sm_80"], 86) and steps.runs_on(["sm_90a"], 90) and steps.runs_on(["compute_70"], 120)
     assert not steps.runs_on(["sm_86"], 80) and not steps.runs_on(["compute_90"], 80) and not steps.runs_on([], 80)
+
+
+def test_a_wheel_may_leave_out_which_build_it_is() -> None:
+    packages = {"torch": "2.14.1", "numpy": "2.0"}
+    judge("libraries_locked", {"packages": packages, "imported": {"torch": "2.14.1+cu130"}})
+    judge("libraries_locked", {"packages": packages, "imported": {"torch": "2.14.1"}})
