@@ -214,4 +214,6 @@ def _data_source(channel: Channel) -> dict[str, Any]:
     }
     if channel.attribute_names:
         where["AttributeNames"] = list(channel.attribute_names)
+    if channel.instance_groups:
+        where["InstanceGroupNames"] = list(channel.instance_groups)
     return {"S3DataSource": where}

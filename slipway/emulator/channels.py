@@ -25,7 +25,10 @@ _CHOICES = {
     "access": ("ro", "rw"),
 }
 _FORM = tables.Form(
-    "channel_name", "data_location", words=True, optional=("content_type", "attribute_names", *_CHOICES)
+    "channel_name",
+    "data_location",
+    words=True,
+    optional=("content_type", "attribute_names", "instance_groups", *_CHOICES),
 )
 _FILE_SYSTEM = re.compile(r"(efs|fsx)://(fs-[0-9a-f]{8,17})(/.*)?")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
@@ -35,7 +38,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
 class Channel:
     """A channel. `location`: a path, `file:///…`, `s3://…`, or `efs://fs-…/folder` and `fsx://fs-…/folder`.
 
-    What is empty has the service's default. `access` is that of a file system; on this machine there are none.
+    What is empty has the service's default. `instance_groups` are those that get the channel; empty: all. `access` is
+    that of a file system; on this machine there are none.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Channel:
     record_wrapper: str = ""
     attribute_names: tuple[str, ...] = ()
     access: str = ""
+    instance_groups: tuple[str, ...] = ()
 
     @property
     def file_system(self) -> tuple[str, str, str] | None:
@@ -98,9 +103,9 @@ def _further(table: tables.Table, row: tables.Row) -> dict[str, Any]:
         if value is not None and value not in choices:
             what = f"channel {row.values['channel_name']}: {name} {value!r} is not known"
             table.fault(row.line, what, nearest(value, choices))
-    names = row.values.get("attribute_names", "")
-    if names:
-        values["attribute_names"] = tuple(name.strip() for name in names.split(","))
+    for column in ("attribute_names", "instance_groups"):
+        if row.values.get(column):
+            values[column] = tuple(name.strip() for name in row.values[column].split(","))
     return values
 
 

@@ -41,16 +41,17 @@ class Cluster:
         """Start every host's container, its output already followed."""
         network = run.network()
         return [
-            Host(name, own, *_start(run, self._spec(number, name, own, network), self.job, notes), self._log(name))
-            for number, (name, own) in enumerate(self.folders.items())
+            Host(name, own, *_start(run, self._spec(name, own, network), self.job, notes), self._log(name))
+            for name, own in self.folders.items()
         ]
 
     def _log(self, name: str) -> Path:
         return self.logs / f"{name}.log"
 
-    def _spec(self, number: int, name: str, own: HostFolders, network: str) -> ContainerSpec:
+    def _spec(self, name: str, own: HostFolders, network: str) -> ContainerSpec:
         job = self.job
-        mounts = [*own.mounts(), *self.store.mounts(job.channels, number, job.hosts), *job.mounts]
+        data = [mount for channel, *share in job.channels_of(name) for mount in self.store.mounts([channel], *share)]
+        mounts = [*own.mounts(), *data, *job.mounts]
         if job.checkpoints:
             mounts.append(Mount(own.checkpoints, job.checkpoint_path.rstrip("/")))
         if job.warm_pool is not None:
@@ -89,7 +90,7 @@ def prepare(job: TrainingJob, host: str, root: Path, output: Path, checkpoints: 
     documents: dict[str, Any] = {
         "hyperparameters": layout.encode_hyperparameters(hyperparameters, raw=job.raw_hyperparameters),
         "resourceconfig": cluster.resource_config(host, job.placed()),
-        "inputdataconfig": layout.input_data_config(job.channels),
+        "inputdataconfig": layout.input_data_config([channel for channel, *_ in job.channels_of(host)]),
         "metric-definition-regex": {metric.name: metric.regex for metric in job.metrics},
     }
     if checkpoints is not None:

@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from slipway.emulator.history import Transition
 from slipway.emulator.layout import CHECKPOINTS
 from slipway.emulator.metrics import MetricDefinition, MetricProblem, MetricSummary
 from slipway.engine.docker import Mount, Ulimit
-from slipway.errors import Fault, InputError, Interrupted
+from slipway.errors import Fault, InputError, Interrupted, nearest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +71,15 @@ class TrainingJob:
             self.instance_groups or [InstanceGroup(cluster.HOMOGENEOUS, self.instance_type, self.hosts)]
         )
 
-    def host_names(self) -> list[str]:
-        """All hosts, sorted as the service sorts them."""
-        return sorted(host for placed in self.placed() for host in placed.hosts)
+    def host_names(self, groups: Sequence[str] = ()) -> list[str]:
+        """All hosts, or those of some groups, sorted as the service sorts them."""
+        placed = [each for each in self.placed() if not groups or each.group.name in groups]
+        return sorted(host for each in placed for host in each.hosts)
+
+    def channels_of(self, host: str) -> list[tuple[Channel, int, int]]:
+        """The channels that a host gets; of each, which one of how many hosts it is that share it."""
+        shared = [(channel, self.host_names(channel.instance_groups)) for channel in self.channels]
+        return [(channel, hosts.index(host), len(hosts)) for channel, hosts in shared if host in hosts]
 
 
 class LogLine(NamedTuple):
@@ -179,6 +185,11 @@ def _pool_faults(job: TrainingJob) -> Iterator[Fault]:
 def _channel_faults(job: TrainingJob) -> Iterator[Fault]:
     if len(job.channels) > channels.MOST:
         yield Fault(f"{len(job.channels)} channels", f"SageMaker takes {channels.MOST} at most")
+    groups = [group.name for group in job.instance_groups]
+    for channel in job.channels:
+        for name in channel.instance_groups:
+            if name not in groups:
+                yield Fault(f"channel {channel.name}: the job has no instance group {name!r}", nearest(name, groups))
     names = [channel.name for channel in job.channels]
     for name in sorted(set(names)):
         if names.count(name) > 1:

@@ -172,8 +172,9 @@ def _feeding(
     """Feed the channels in Pipe mode for as long as the job runs."""
     pipes = [
         pipe
-        for number, own in enumerate(folders.values())
-        for pipe in store.pipes(job.channels, own.data, number, job.hosts)
+        for name, own in folders.items()
+        for channel, *share in job.channels_of(name)
+        for pipe in store.pipes([channel], own.data, *share)
     ]
     try:
         for pipe in pipes:

@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from slipway.emulator import checkpoints, warm_pool
+from slipway.emulator.channels import Channel
 from slipway.emulator.cluster import InstanceGroup
 from slipway.emulator.job import LogLine, TrainingJob, TrainingResult
 from slipway.emulator.training import run_training
@@ -152,22 +153,35 @@ def test_a_warm_pool_takes_one_job_at_a_time(run: Any, tmp_path: Path) -> None:
         run("pass", warm_pool=pool)
 
 
-def test_groups_sizes_and_limits_are_as_asked_for(run: Any) -> None:
+def test_groups_sizes_and_limits_are_as_asked_for(run: Any, tmp_path: Path) -> None:
     source = """
 import json, os, resource
 me = json.load(open("/opt/ml/input/config/resourceconfig.json"))
 shm = os.statvfs("/dev/shm")
-print(json.dumps([me["current_host"], me["current_group_name"], me["current_instance_type"], len(me["instance_groups"]),
+told = json.load(open("/opt/ml/input/config/inputdataconfig.json"))
+channels = sorted(os.listdir("/opt/ml/input/data")), sorted(told)
+print(json.dumps([me["current_host"], *channels, me["current_group_name"], me["current_instance_type"],
+    len(me["instance_groups"]),
     shm.f_frsize * shm.f_blocks, resource.getrlimit(resource.RLIMIT_NOFILE)]))
 """
     groups = (InstanceGroup("data", "ml.c5.xlarge", 1), InstanceGroup("train", "ml.m5.xlarge", 1))
+    (tmp_path / "file").touch()
+    channels = (
+        Channel("all", str(tmp_path / "file")),
+        Channel("some", str(tmp_path / "file"), instance_groups=("train",)),
+    )
     result, lines = run(
-        source, hosts=2, instance_groups=groups, shm_bytes=96 << 20, ulimits=(Ulimit("nofile", 1000, 2000),)
+        source,
+        hosts=2,
+        instance_groups=groups,
+        channels=channels,
+        shm_bytes=96 << 20,
+        ulimits=(Ulimit("nofile", 1000, 2000),),
     )
     assert result.status == "Completed"
     assert sorted(json.loads(line) for line in lines) == [
-        ["algo-1", "data", "ml.c5.xlarge", 2, 96 << 20, [1000, 2000]],
-        ["algo-2", "train", "ml.m5.xlarge", 2, 96 << 20, [1000, 2000]],
+        ["algo-1", ["all"], ["all"], "data", "ml.c5.xlarge", 2, 96 << 20, [1000, 2000]],
+        ["algo-2", ["all", "some"], ["all", "some"], "train", "ml.m5.xlarge", 2, 96 << 20, [1000, 2000]],
     ]
 
 

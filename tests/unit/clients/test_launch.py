@@ -176,7 +176,8 @@ def test_nothing_is_sent_when_the_request_has_faults_and_nothing_stays_when_the_
 def test_optional_columns_of_the_inputs_reach_the_request(write: Write) -> None:
     path = write()
     columns = (
-        "channel_name data_location content_type input_mode distribution compression data_type attribute_names access"
+        "channel_name data_location content_type input_mode distribution compression data_type attribute_names access "
+        "instance_groups"
     )
     rows = [
         columns.split(),
@@ -184,6 +185,7 @@ def test_optional_columns_of_the_inputs_reach_the_request(write: Write) -> None:
         ["b", "s3://b/list", "", "Pipe", "", "Gzip", "AugmentedManifestFile", "image,label"],
         ["c", "efs://fs-0123456789abcdef0/data", "", "", "", "", "", "", "rw"],
         ["d", "fsx://fs-0123456789abcdef0/fsx/data"],
+        ["e", "s3://b/e", *[""] * 7, "data, train"],
     ]
     Path("inputs.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
     checked = config_check.check(path)
@@ -236,6 +238,17 @@ def test_optional_columns_of_the_inputs_reach_the_request(write: Write) -> None:
                     "FileSystemType": "FSxLustre",
                     "DirectoryPath": "/fsx/data",
                     "FileSystemAccessMode": "ro",
+                }
+            },
+        },
+        {
+            "ChannelName": "e",
+            "DataSource": {
+                "S3DataSource": {
+                    "S3DataType": "S3Prefix",
+                    "S3Uri": "s3://b/e",
+                    "S3DataDistributionType": "FullyReplicated",
+                    "InstanceGroupNames": ["data", "train"],
                 }
             },
         },

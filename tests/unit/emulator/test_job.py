@@ -67,6 +67,15 @@ def test_what_fits_is_taken(tmp_path: Path) -> None:
             {"warm_pool": Path("p"), "instance_groups": (InstanceGroup("a", "ml.c5.xlarge", 1),)},
             "a warm pool for a heterogeneous cluster",
         ),
+        (
+            {
+                "hosts": 2,
+                "instance_groups": (InstanceGroup("data", "ml.c5.xlarge", 2),),
+                "channels": (Channel("c", "s3://b", instance_groups=("date",)),),
+            },
+            "no instance group 'date' (fix: did you mean data?)",
+        ),
+        ({"channels": (Channel("c", "s3://b", instance_groups=("data",)),)}, "no instance group 'data'"),
         ({"gpus": "0"}, "'0' GPUs"),
         ({"gpus": "some"}, "'some' GPUs"),
         ({"checkpoints": "s3://"}, "names no bucket"),
@@ -118,3 +127,12 @@ def test_new_names_are_names_and_differ() -> None:
     assert len(names) == 20
     for name in names:
         job.check(replace(JOB, name=name))
+
+
+def test_a_channel_of_some_groups_is_shared_by_their_hosts_alone() -> None:
+    groups = tuple(InstanceGroup(name, "ml.c5.xlarge", count) for name, count in (("a", 1), ("b", 9), ("c", 1)))
+    common, own = Channel("common", "s3://b"), Channel("own", "s3://b", instance_groups=("b", "c"))
+    job = replace(JOB, hosts=11, instance_groups=groups, channels=(common, own))
+    assert job.channels_of("algo-1") == [(common, 0, 11)]
+    assert job.channels_of("algo-10") == [(common, 1, 11), (own, 0, 10)]
+    assert job.channels_of("algo-2") == [(common, 3, 11), (own, 2, 10)]
