@@ -531,10 +531,15 @@ def test_the_command_shows_log_metrics_and_artefacts(bench: Bench, script: Scrip
     inputs, metrics = tmp_path / "inputs.tsv", tmp_path / "metrics.tsv"
     inputs.write_text("channel_name\tdata_location\ntrain\tdata\n")
     metrics.write_text("metric_name\tmetric_regex\naccuracy\t'accuracy': ([0-9.]+)\nf1\t'f1': ([0-9.]+)\n")
-    source = script("print(\"epoch 0: {'accuracy': 0.8125, 'f1': 0.5}\"); open('/opt/ml/model/m', 'w').write('m')")
+    source = script(
+        "print(\"epoch 0: {'accuracy': 0.8125, 'f1': 0.5}\"); open('/opt/ml/model/m', 'w').write('m')\n"
+        "import os; shm = os.statvfs('/dev/shm')\n"
+        "open('/opt/ml/checkpoints/c', 'w').write(str(shm.f_frsize * shm.f_blocks))"
+    )
     options = [
         *("--image", bench.image, "--source", str(source), "--entry", "train.py", "--output", str(bench.output)),
         *("--inputs", str(inputs), "--metrics", str(metrics), "--hyperparameters", "epochs=2,layers=[1,2]"),
+        *("--plot", str(tmp_path / "metrics.svg"), "--checkpoints", str(tmp_path / "kept"), "--shm-size", "96m"),
     ]
     code, stdout, stderr = Command(*options).end()
     assert code == 0, stderr
@@ -543,10 +548,14 @@ def test_the_command_shows_log_metrics_and_artefacts(bench: Bench, script: Scrip
         ["accuracy", "0.8125", "0.8125", "0.8125", "1"],
         ["f1", "0.5", "0.5", "0.5", "1"],
     ]
-    assert str(bench.output / "model.tar.gz") in stdout
+    assert "metric accuracy = 0.8125" in stderr
+    assert str(bench.output / "model.tar.gz") in stdout and f"plot: {tmp_path / 'metrics.svg'}" in stdout
+    assert "accuracy" in (tmp_path / "metrics.svg").read_text()
+    assert (tmp_path / "kept" / "c").read_text() == str(96 << 20)
     code, stdout, _ = Command(*options, "--json").end()
     document = json.loads(stdout)
     assert (code, document["status"], document["metrics"][0]["last"]) == (0, "Completed", 0.8125)
+    assert [each["status"] for each in document["transitions"]][-2:] == ["Uploading", "Completed"]
 
 
 def test_the_commands_exit_code_says_that_the_job_failed(bench: Bench, script: Script) -> None:
@@ -565,6 +574,7 @@ def test_the_command_names_all_faults_at_once(bench: Bench, tmp_path: Path) -> N
     code, _, stderr = Command(
         *("--image", bench.image, "--inputs", str(inputs), "--metrics", str(metrics), "--hyperparameters", "a"),
         *("--env", "NOT_SET_ANYWHERE", "--hosts", "two", "--time-limit", "1h"),
+        *("--shm-size", "2 gigs", "--ulimit", "nofiles=1", "--warm-pool", "../x", "--instance-groups", "a"),
     ).end()
     assert code == 4
     for part in (
@@ -574,6 +584,10 @@ def test_the_command_names_all_faults_at_once(bench: Bench, tmp_path: Path) -> N
         f"{metrics}:2:",
         "'a' is no KEY=VALUE",
         "NOT_SET_ANYWHERE",
+        "--shm-size '2 gigs' is no size",
+        "did you mean nofile",
+        "--warm-pool '../x' is no name",
+        "--instance-groups: 'a' is no group",
     ):
         assert part in stderr
 
