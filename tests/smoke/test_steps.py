@@ -142,8 +142,9 @@ def test_training_loader(numbers: Numbers) -> None:
     assert numbers.get("workers", 2) == 2, f"{numbers['workers']} workers read, not 2"
 
 
-def test_serving_equal(numbers: Numbers) -> None:
+def test_serving_equal(numbers: Numbers, device: str) -> None:
     assert numbers["answers"] == 3
+    assert numbers.get("model_on", device) == device, f"the model is on {numbers['model_on']}"
     within(numbers, FLOAT32, "difference")
 
 

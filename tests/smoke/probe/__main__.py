@@ -18,6 +18,8 @@ from common import Absent, driver_version, has_gpu, processor, say
 
 FRAMEWORKS = {"torch": "on_torch", "tensorflow": "on_tensorflow", "mxnet": "on_mxnet"}
 
+NO_STEP = "there is no such step for "
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -26,17 +28,19 @@ def main():
     asked = parser.parse_args()
     if asked.device == "cuda" and not has_gpu():
         return say(no_device="there is no NVIDIA GPU here (no /dev/nvidiactl)")
-    framework = next((name for name in FRAMEWORKS if importlib.util.find_spec(name)), "")
+    # Without one, the GPU itself can still be tried.
+    without = "none" if asked.device == "cuda" else ""
+    framework = next((name for name in FRAMEWORKS if importlib.util.find_spec(name)), without)
     say(framework=framework, device=asked.device, python=sys.version.split()[0])
     if not framework:
         return None
     started = time.monotonic()
     try:
-        module = importlib.import_module(FRAMEWORKS[framework])
+        module = importlib.import_module(FRAMEWORKS.get(framework, "on_nothing"))
     except Exception:
         return report(asked.steps or ["device.toolkit"], {"error": told()}, started)
     about = {
-        "framework": f"{framework} {module.VERSION}",
+        "framework": f"{framework} {module.VERSION}".strip(),
         "device": module.device_name(asked.device) if asked.device == "cuda" else processor(),
         "driver": driver_version() if asked.device == "cuda" else "",
     }
@@ -44,7 +48,9 @@ def main():
         started = time.monotonic()
         try:
             if step not in module.STEPS:
-                raise Absent(f"there is no such step for {framework}")
+                raise Absent(
+                    "without a framework there is no such step" if framework == "none" else NO_STEP + framework
+                )
             report([step], {"numbers": {**module.STEPS[step](asked.device), **about}}, started)
         except Absent as reason:
             report([step], {"absent": str(reason)}, started)

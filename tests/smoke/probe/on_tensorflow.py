@@ -329,7 +329,13 @@ def serving(device):
             answers = [next(iter(served(tf.identity(points)).values())) for _ in range(3)]
     finally:
         tf.config.set_soft_device_placement(False)
-    return {"answers": len(answers), "difference": max(relative(answer, wanted) for answer in answers)}
+    differences = [relative(answer, wanted) for answer in answers]
+    return {"answers": len(answers), "model_on": kind_of(answers[0]), "difference": max(differences)}
+
+
+def kind_of(value):
+    """Where a tensor or variable really is: what may be placed softly could be anywhere."""
+    return "cuda" if "GPU" in value.device else "cpu"
 
 
 def pipeline(device):
@@ -358,9 +364,10 @@ def pipeline(device):
                     "text-classification", model=folder, tokenizer=folder, framework="tf", device=number, dtype=None
                 )
                 found.append(classify(tiny.TEXTS))
+                at = kind_of(classify.model.weights[0])
     finally:
         tf.config.set_soft_device_placement(False)
-    return {"transformers": transformers.__version__, **tiny.compare(*found)}
+    return {"transformers": transformers.__version__, "model_on": at, **tiny.compare(*found)}
 
 
 # Two parts of the CPU stand for two devices. It must be said before anything is computed.

@@ -78,6 +78,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("training_loader", {"in_order": False}, "another order"),
     ("training_loader", {"workers": 0}, "0 workers"),
     ("serving_equal", {"difference": 0.1}, "difference"),
+    ("serving_equal", {"model_on": "cpu"}, "the model is on cpu"),
     ("serving_pipeline", {"labels_different": 1}, "1 labels differ"),
     ("serving_pipeline", {"difference": "inf"}, "difference inf"),
     ("serving_pipeline", {"model_on": "cpu"}, "the model is on cpu"),
