@@ -76,17 +76,23 @@ def wheels(to: str, known: str, json: bool) -> None:
     """Build the toolkits' wheels; keep them as files, or upload them to an index. `to`: a folder or an address."""
     with command(json) as (settings, console):
         from slipway.supply import wheels as making
+        from slipway.supply.provenance import without_secrets
 
         upload = "://" in to
         if known and not upload:
             raise UsageError("--known goes with an index", fix="give --to the address that takes uploads")
-        folder = settings.state / "dist" if upload else Path(to)
-        made = making.build(settings.project, folder)
+        made = making.build(settings.project, settings.state / "dist" if upload else Path(to))
         if upload:
+            from slipway.release import ledger, stores
+            from slipway.release import wheels as released
+
+            book = ledger.Ledger(stores.of(settings))
+            released.refuse_changed(made, book.history())
             making.publish(made, to, known)
+            released.write_down(made, to, book)
         for wheel in made:
             console.say(wheel.requirement)
-        console.note(f"{len(made)} wheels are in {to}")
+        console.note(f"{len(made)} wheels are in {without_secrets(to)}")
         console.result([{**asdict(wheel), "path": str(wheel.path)} for wheel in made])
 
 

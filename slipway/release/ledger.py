@@ -3,7 +3,7 @@
     000001.json    {"form": 1, "number": 1, "kind": "release", "at": …, "follows": "", "release": ID, "images": […]}
     000002.json    {"form": 1, "number": 2, "kind": "yank", "at": …, "follows": sha256 of the one before, …}
 
-Kinds: `release`, `yank` (and its undoing), `rollback`, `eol`. A document's number is its name, so that of two writers
+Kinds: `release`, `yank` (and its undoing), `rollback`, `eol`, `wheels`. A document's number is its name, so that of two writers
 one finds it taken; `follows` holds the bytes of the one before it, so that a change of any is seen.
 """
 
@@ -23,7 +23,7 @@ from slipway.release import tags
 from slipway.release.stores import Store
 
 FORM = 1
-KINDS = ("release", "yank", "rollback", "eol")
+KINDS = ("release", "yank", "rollback", "eol", "wheels")
 LISTING = "README.md"
 
 

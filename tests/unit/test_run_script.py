@@ -456,14 +456,16 @@ def test_without_python_debian_installs_it_and_others_are_told(ready: Box) -> No
     assert done.calls == []
 
 
-@pytest.mark.parametrize("arguments", ["list", "plan --all", "render", "build --dry-run", "build --help", ""])
+@pytest.mark.parametrize(
+    "arguments", ["list", "plan --all", "render", "build --dry-run", "release --plan", "build --help", ""]
+)
 def test_what_needs_no_engine_starts_none(ready: Box, arguments: str) -> None:
     done = ready.run(f"R {arguments}")
     assert done.codes == [0]
     assert done.called("dockerd") == []
 
 
-@pytest.mark.parametrize("arguments", ["build --framework pytorch", "verify", "push", "run", "check"])
+@pytest.mark.parametrize("arguments", ["build --framework pytorch", "verify", "push", "release --all", "run", "check"])
 def test_what_needs_an_engine_gets_one_first(ready: Box, arguments: str) -> None:
     done = ready.run(f"R {arguments}")
     assert done.codes == [0], done.told
