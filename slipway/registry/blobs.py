@@ -67,6 +67,17 @@ def copy(
     return done
 
 
+def mount(target: Repository, digest: str, holder: str) -> bool:
+    """Mount a blob from another repository of the same registry; whether the registry did."""
+    answer = _begin(target, digest, holder)
+    if answer.status == 201:
+        return True
+    # It began an upload instead, which nobody will go on with.
+    location = answer.headers.get("Location", "")
+    target.registry.request("DELETE", urljoin(answer.url, location), doing="end an upload", repository=target.name)
+    return False
+
+
 def _copy_blob(
     source: Repository, target: Repository, digest: str, size: int, neighbours: list[str], done: Transfer
 ) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from slipway.engine.docker import Engine
 from slipway.engine.uploads import upload
@@ -17,6 +15,7 @@ from slipway.registry import Manifest, Registry
 from slipway.registry.blobs import Repository, copy
 from slipway.release import tags
 from slipway.release.push import Site
+from slipway.release.sharing import Holders, configuration
 from slipway.release.work import DO, OFF, SKIP, Item, State, Work
 from slipway.supply import findings
 
@@ -42,6 +41,8 @@ class PushStep:
             destination, registry = work.primary(item)
             site = Site(build, item.repository, registry, destination.region, tuple(registry.tags(item.repository)))
             held = site.read_back(str(site.held)) if site.held else None
+            if held is None:
+                _holders(work, registry).mount(item.repository, build.layers)
             manifest, sent = (held, 0) if held else send(site, work.tools.engine, work.tools.note)
             missing = [one for one in manifest.blobs if not registry.has_blob(site.repository, one)]
             if missing:
@@ -54,7 +55,7 @@ class PushStep:
                 digest=manifest.digest,
                 media_type=manifest.media_type,
                 compressed=sum(manifest.blobs.values()),
-                labels=_labels(registry, item.repository, manifest),
+                labels=configuration(registry, item.repository, manifest).get("config", {}).get("Labels") or {},
                 sent=sent,
             )
             work.tools.note(f"  {site.place}@{manifest.digest}: {sent / 1e6:.1f} MB sent")
@@ -221,6 +222,20 @@ def send(site: Site, engine: Callable[[], Engine], note: Callable[[str], None]) 
         attempt += 1
 
 
+def _holders(work: Work, registry: Registry) -> Holders:
+    """What the registry has of this release, and of the releases before."""
+    holders = work.holders.setdefault(registry.host, Holders(registry))
+    for one in work.items:
+        done = work.done(PushStep.name, one)
+        if done is not None and done["host"] == registry.host:
+            holders.learn(done["repository"], done["digest"])
+    for image in {standing.image.image: standing.image for standing in work.history.standings}.values():
+        for place in image.places:
+            if place.registry == registry.host:
+                holders.learn(place.repository, image.manifest_digest)
+    return holders
+
+
 def _pushed(work: Work, item: Item) -> str:
     done = work.done(PushStep.name, item)
     assert done is not None
@@ -238,13 +253,6 @@ def _attached(digest: str) -> tuple[str, ...]:
     """The tags under which cosign keeps what belongs to a digest."""
     stem = digest.replace(":", "-")
     return f"{stem}.sig", f"{stem}.att"
-
-
-def _labels(registry: Registry, repository: str, manifest: Manifest) -> dict[str, str]:
-    part: dict[str, Any] = manifest.document["config"]
-    config = json.loads(registry.blob(repository, str(part["digest"]), int(part["size"])))
-    found: dict[str, str] = (config.get("config") or {}).get("Labels") or {}
-    return found
 
 
 def _predicates(work: Work, item: Item, build: Build) -> dict[str, Path]:

@@ -15,6 +15,7 @@ from slipway.registry import Registry
 from slipway.release.destinations import Destination
 from slipway.release.journal import Journal
 from slipway.release.ledger import History, Ledger, Standing
+from slipway.release.sharing import Holders
 from slipway.spec.model import Image
 from slipway.supply.config import Gate
 from slipway.supply.findings import Scan
@@ -87,6 +88,7 @@ class Work:
     tools: Tools
     journal: Journal
     untested: frozenset[str] = frozenset()
+    holders: dict[str, Holders] = field(default_factory=dict)
     _clients: dict[str, list[tuple[Destination, Registry]]] = field(default_factory=dict)
 
     @cached_property

@@ -28,6 +28,7 @@ from slipway.registry import Credentials, Registry
 from slipway.registry.blobs import Repository, copy
 from slipway.release import delivery
 from slipway.release.push import Site
+from slipway.release.sharing import Holders
 from tests.support.proxy import Proxy, proxying
 from tests.support.registries import make
 
@@ -67,10 +68,13 @@ def sent(ids: list[str]) -> bool:
             places.append(stack.enter_context(proxying(registry.port)))
         clients = [Registry(proxy.host, Credentials("bench", "bench")) for proxy in places]
         manifests, seconds = [], []
+        holders = Holders(clients[0])
         for build in builds:
             started = time.perf_counter()
+            holders.mount(build.repository, build.layers)
             manifest, _ = delivery.send(Site(build, build.repository, clients[0], "", ()), lambda: engine, print)
             seconds.append(time.perf_counter() - started)
+            holders.learn(build.repository, manifest.digest)
             manifests.append((build, manifest))
             print(f"  {build.image}: {sum(manifest.blobs.values()) / 1e6:.0f} MB in {seconds[-1]:.0f} s")
         unique = sum({digest: size for _, one in manifests for digest, size in one.blobs.items()}.values())

@@ -17,6 +17,7 @@ from slipway.registry import Credentials, Manifest, Registry, blobs
 from slipway.registry.blobs import Repository, Transfer, copy
 from slipway.registry.removal import remove_tag
 from slipway.registry.transport import ATTEMPTS, LONGEST_WAIT
+from slipway.release.sharing import Holders
 from tests.support.proxy import Harm, Proxy, Request, proxying
 from tests.support.registries import PasswordRegistry, make
 
@@ -44,10 +45,9 @@ class Two:
     def image(self, *sizes: int) -> Manifest:
         """Put an image of random layers into the source."""
         source = Registry(self.source.host, Credentials(self.source.user, self.source.password))
-        parts = [
-            json.dumps({"config": {}, "salt": os.urandom(8).hex()}).encode(),
-            *(os.urandom(size) for size in sizes),
-        ]
+        layers = [os.urandom(size) for size in sizes]
+        contents = ["sha256:" + hashlib.sha256(layer).hexdigest() for layer in layers]  # as if they were not compressed
+        parts = [json.dumps({"config": {}, "rootfs": {"diff_ids": contents}}).encode(), *layers]
         listed = []
         for data in parts:
             digest = "sha256:" + hashlib.sha256(data).hexdigest()
@@ -242,3 +242,22 @@ def test_a_registry_that_deletes_nothing_keeps_the_tag_as_it_was(two: Two) -> No
     with pytest.raises(RegistryError, match="does not let tags be deleted"):
         remove_tag(two.client(), "b", "v1")
     assert two.arrived(manifest)
+
+
+def test_layers_of_a_neighbour_are_mounted_before_an_image_is_sent(two: Two) -> None:
+    manifest = two.image(CHUNK, 100)
+    two.copy(manifest)
+    sent = two.proxy.blob_bytes
+    holders = Holders(two.client())
+    holders.learn("b", manifest.digest)
+    holders.learn("nowhere", "sha256:" + "0" * 64)
+    layers = list(manifest.blobs)[1:]
+    holders.mount("c", [*layers, "sha256:" + "1" * 64])
+    assert all(two.client().has_blob("c", digest) for digest in layers)
+    assert two.proxy.blob_bytes == sent
+
+
+def test_a_mount_that_the_registry_does_not_make_leaves_no_upload(two: Two) -> None:
+    assert not blobs.mount(Repository(two.client(), "b"), "sha256:" + "0" * 64, "nowhere")
+    assert len(two.proxy.answered("DELETE", "/blobs/uploads/")) == 1
+    assert not list((two.target.folder / "data").rglob("_uploads/*/data"))
