@@ -20,8 +20,9 @@ def doctor(json: bool) -> None:
         from invoke.exceptions import Exit
 
         from slipway import doctor as examination
+        from slipway.release import checkup
 
-        findings = examination.examine(settings)
+        findings = [*examination.examine(settings), *checkup.examine(settings)]
         for finding in findings:
             told = finding.told.replace("\n", "\n" + " " * 24)
             console.say(f"{finding.status:7} {finding.check:15} {told}")
