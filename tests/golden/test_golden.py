@@ -1,6 +1,6 @@
 """What each image is rendered to, kept file by file, so that a change of a template shows what it does to every image.
 
-Left out: the toolkits' sources and the locks, which stand elsewhere in the project as they are.
+Left out: what stands elsewhere in the project as it is, such as the toolkits' sources and the locks.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 CELLS = load.load(ROOT).buildable
 STABLE = {"revision": "0" * 40, "created": "2026-01-01T00:00:00+00:00"}  # a commit must not change these files
+AS_THEY_ARE = ("/lock.txt", ".keep", "empty/nothing", "/files/licences.py")
 REFRESH = "see what changed with `pytest tests/golden --refresh` and `git diff tests/golden`"
 
 
@@ -29,7 +30,7 @@ def files(image: Image) -> dict[str, str]:
     return {
         path: content.decode()
         for path, content in rendered.files.items()
-        if not path.startswith("toolkits/") and not path.endswith(("/lock.txt", ".keep", "empty/nothing"))
+        if not path.startswith("toolkits/") and not path.endswith(AS_THEY_ARE)
     }
 
 
