@@ -47,9 +47,7 @@ KNOWN: tuple[Setting, ...] = (
     Setting("apt-mirror", "", "Debian mirror for the bootstrap; empty: mmdebstrap's own default"),
     Setting("buildspec", "", "a buildspec file of your own, anywhere; its locks and toolkits lie beside it"),
     Setting("builder", "", "buildx builder or docker context to build on; empty: the engine's own"),
-    Setting(
-        "cache", "", "HOST/REPOSITORY that keeps the build caches of other machines; empty: none"
-    ),
+    Setting("cache", "", "HOST/REPOSITORY that keeps the build caches of other machines; empty: none"),
     Setting("wheel-index", "", "takes the place of the framework's own wheel index of buildspec/"),
     Setting("package-index", "", "where pip's settings name no index; empty: as in buildspec/defaults/addresses.yml"),
     Setting("state", ".slipway", "folder of records, caches and logs, relative to the project's root"),
