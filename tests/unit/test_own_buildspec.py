@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from invoke.exceptions import Exit
 
-from slipway import base, lock, plan, settings
+from slipway import base, lock, plan, revision, settings
 from slipway.commands import locks, matrix
 from slipway.errors import SpecError
 from slipway.spec import load
@@ -90,6 +92,31 @@ def test_its_locks_and_toolkits_lie_beside_it(project: Path, own: Path) -> None:
     below = plan.plan(load.load(project).buildable, load.read_sources(project), {"debian12": base.of("debian12")})
     shared = {stage.name: stage.hash for stage in below.stages}
     assert made.stage("small-1.2.0-cpu-py311").hash == shared["small-1.2.0-cpu-py311"], "it shares their layers"
+
+
+def test_its_commit_is_that_of_all_that_decides_it_where_git_knows_that(project: Path, own: Path) -> None:
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=someone", "-c", "user.email=someone@example.org")
+        return subprocess.run(["git", *who, *words], cwd=project, check=True, capture_output=True, text=True).stdout
+
+    def commit(file: Path) -> str:
+        git("add", "--all")
+        git("commit", "--quiet", "--message", "more")
+        made = plan.plan([cell(project, file)], load.read_sources(project, file), {"debian12": base.of("debian12")})
+        return revision.of(cell(project, file), made, project).commit
+
+    git("init", "--quiet")
+    locked(project, own)
+    assert commit(own) == "unknown", "it lies outside the repository"
+    inside = Path(shutil.copytree(own.parent, project / "teams" / "ours")) / own.name
+    first = commit(inside)
+    assert len(first) == 40
+    for name in ("team.yml", "locks/team-1.2.0-cpu-py311/training.txt", "toolkits/team-tools/team_tools.py"):
+        path = inside.parent / name
+        path.write_text(path.read_text() + "# more\n")
+        seen = commit(inside)
+        assert (seen != first) == (name != "team.yml"), f"{name}: words below the stack decide nothing"
+        first = seen
 
 
 def test_only_its_own_locks_are_made(
