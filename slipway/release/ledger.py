@@ -3,8 +3,8 @@
     000001.json    {"form": 1, "number": 1, "kind": "release", "at": …, "follows": "", "release": ID, "images": […]}
     000002.json    {"form": 1, "number": 2, "kind": "yank", "at": …, "follows": sha256 of the one before, …}
 
-Kinds: `release`, `yank` (and its undoing), `rollback`, `eol`, `wheels`. A document's number is its name, so that of two writers
-one finds it taken; `follows` holds the bytes of the one before it, so that a change of any is seen.
+Kinds: `release`, `yank` (and its undoing), `rollback`, `eol`, `wheels`. A document's number is its name, so that of two
+writers one finds it taken; `follows` holds the bytes of the one before it, so that a change of any is seen.
 """
 
 from __future__ import annotations
