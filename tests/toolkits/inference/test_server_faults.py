@@ -235,6 +235,22 @@ def test_a_request_on_a_busy_workers_connection_goes_to_a_free_one(start, tmp_pa
     assert [client.post(b"echo").answer().status for client in clients] == [200] * 8
 
 
+def test_requests_that_were_taken_back_are_not_lost(start, tmp_path):
+    server = start().ready()
+    clients = [server.client() for _ in range(5)]
+    assert [client.post(b"echo").answer().status for client in clients] == [200] * 5
+    held = tmp_path / "held"
+    clients[0].post(b"hold %s" % os.fsencode(held))
+    serving.wait_for(held.exists, server)
+    later = [client.post(b"echo") for client in clients[1:4]]
+    # Only for the ping is anything taken back: no other worker could take the requests.
+    assert clients[4].send(b"GET /ping HTTP/1.1\r\nhost: x\r\n\r\n").answer().status == 200
+    new = server.client().post(b"echo")
+    assert server.ping() == 200
+    held.unlink()
+    assert [client.answer().status for client in (clients[0], *later, new)] == [200] * 5
+
+
 def test_a_full_queue_is_503_with_retry_after(start, tmp_path):
     server = start(SLIPWAY_QUEUE_SIZE="3").ready()
     held = tmp_path / "held"

@@ -25,7 +25,10 @@ KNOWN = (
     "Accept", "Content-Type", "Expect", "X-Amzn-SageMaker-Custom-Attributes", "X-Amzn-SageMaker-Inference-Id",
     "X-Amzn-SageMaker-Session-Id", "X-Amzn-SageMaker-Target-Model", "x-unknown",
 )  # fmt: skip
-SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# The same each time: a check that fails by chance says nothing about what was changed.
+SETTINGS = settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 visible = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=80)
 paths = st.sampled_from(["/invocations", "/ping", "/execution-parameters", "/", "*", "http://x/ping"]) | st.text(
