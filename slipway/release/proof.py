@@ -152,6 +152,11 @@ def require(work: Work) -> None:
         build = work.the_build(item)
         require_proof(build, work.tools.records, work.tools.suite_hash)
         _refuse_withdrawn(work, item, build)
+        if build.revision.endswith("-dirty") or build.revision == "unknown":
+            why = "from files that are in no commit" if build.revision != "unknown" else "outside git"
+            work.tools.note(
+                f"warning: {item.id} was built {why}: the ledger will name no commit to build it from again"
+            )
     states = [(item, SmokeStep().look(work, item)) for item in work.items]
     faults = [Fault(f"{item.id}: {state.why}") for item, state in states if state.action == STOP]
     if faults:

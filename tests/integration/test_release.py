@@ -144,10 +144,14 @@ def test_a_release_from_plan_to_listing(world: World) -> None:
 
 
 def test_a_second_release_moves_the_aliases_and_keeps_the_first(world: World) -> None:
-    world.project.build(TRAINING, b"one")
+    shared = os.urandom(2 << 20)
+    world.project.build(TRAINING, b"one", below=shared)
     (first,) = world.project.told("release", "--only", TRAINING)
-    world.project.build(TRAINING, b"two")
+    before = [site.proxy.blob_bytes for site in world.sites]
+    world.project.build(TRAINING, b"two", below=shared)
     (second,) = world.project.told("release", "--only", TRAINING, "--notes", "why")
+    for site, sent in zip(world.sites, before, strict=True):  # what a change of a toolkit alone costs
+        assert site.proxy.blob_bytes - sent < 100_000
     assert (second["tag"], second["previous"]) == (f"{TAG}-v2", f"{TAG}-v1")
     assert world.names("training", f"{TAG}-v1") == {first["manifest_digest"]}
     assert world.names("training", "2.13-cpu-py311") == {second["manifest_digest"]}
@@ -242,6 +246,24 @@ def test_a_release_killed_between_two_aliases_is_finished_by_the_next_run(world:
     for tag in (f"{TAG}-v2", *ALIASES):
         assert world.names("training", tag) == {build.engine_id}
     assert [entry["number"] for entry in world.project.ledger] == [1, 2]
+
+
+def test_a_release_killed_around_its_document_has_one_document(world: World) -> None:
+    """What a run leaves that is killed just before or just after the ledger's document is there."""
+    world.project.build(TRAINING, b"one")
+    world.project.told("release", "--only", TRAINING)
+    (journal,) = (world.project.folder / ".slipway/releases").glob("*/journal.json")
+    (document,) = (world.project.folder / "releases").glob("*.json")
+    for written in (True, False):
+        journal.write_text(json.dumps({**json.loads(journal.read_text()), "state": "promoted"}))
+        if not written:
+            document.unlink()
+        done = world.project.invoke("release", "--only", TRAINING)
+        assert done.returncode == 0 and "finishing it first" in done.stderr, done.stderr
+        assert "nothing was left to release" in done.stdout
+        (entry,) = world.project.ledger
+        assert [image["tag"] for image in entry["images"]] == [f"{TAG}-v1"]
+        assert json.loads(journal.read_text())["state"] == "done"
 
 
 @pytest.mark.parametrize("how", ["refused", "ctrl-c"])

@@ -1,5 +1,6 @@
 import datetime
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from slipway.clients.lookup import as_of, by_digest, find, standing
 from slipway.clients.retrieve import image_uri
 from slipway.errors import NotFoundError, UsageError
 from slipway.records import Push, Records
+from slipway.release.ledger import Ledger, document
+from slipway.release.stores import Folder
+from tests.unit.release.released import released
 
 _clock = itertools.count()
 
@@ -206,3 +210,19 @@ def test_a_newer_one_that_was_taken_back_is_told():
     told = standing(found, [first, second], "", datetime.date(2026, 1, 1))
     assert told.passed_over == (f"{second.uri}: crashes",)
     assert told.notes() == [f"newer, but taken back: {second.uri}: crashes"]
+
+
+def test_the_ledger_is_read_first(tmp_path, monkeypatch):
+    (tmp_path / "buildspec").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLIPWAY_LEDGER", raising=False)
+    pushed = replace(push("2.13.0", 9), image="pytorch-training-2.13.0-cpu-py311")
+    other = push("2.7.1", 1)
+    for one in (pushed, other):
+        Records(tmp_path / ".slipway").add_push(one)
+    assert slipway.image_uri("pytorch") == pushed.uri
+    ledger = Ledger(Folder(tmp_path / "releases", "releases"))
+    ledger.append("release", {"release": "a", "images": [document(released(1))]})
+    assert slipway.image_uri("pytorch") == "r.example.com/ml/pytorch-training:2.13.0-cpu-py311-debian12-v1"
+    assert slipway.image_uri("pytorch", version="2.7") == other.uri, "what it does not know was pushed from here"
+    assert slipway.image_uri("pytorch", state=tmp_path / ".slipway") == pushed.uri
