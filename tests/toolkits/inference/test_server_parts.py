@@ -109,6 +109,18 @@ def test_the_kernels_count_of_what_was_read_and_written():
         assert sockets.traffic(left) is None
 
 
+def test_the_last_words_of_a_worker_are_heard_and_then_its_end():
+    from sagemaker_inference.server import channel
+
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours:
+        assert list(channel.messages(ours)) == []  # nothing yet is no end
+        ours.send(channel.DRAIN)  # never read: the kernel then reports a reset before what the worker said
+        theirs.send(channel.FAILED + b"why")
+        theirs.close()
+        assert list(channel.messages(ours)) == [channel.FAILED + b"why", b""]
+
+
 @pytest.mark.parametrize(
     ("head", "expected"),
     [
