@@ -154,6 +154,21 @@ def test_more_than_the_limit_is_refused_with_both_sizes(server):
     assert client.send(b"x" * 1000000).ended()
 
 
+def test_a_body_in_chunks_is_held_to_the_limit_as_it_comes(tmp_path):
+    one = serving.make(tmp_path, SAGEMAKER_MAX_PAYLOAD_IN_MB="1").start()
+    head = b"POST /invocations HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    limit = 1 << 20
+    try:
+        full = one.ready().client().send(head + b"%x\r\n%s\r\n0\r\n\r\n" % (limit, b"x" * limit)).answer()
+        assert (full.status, len(full.body)) == (200, limit)
+        # The end never comes: it need not.
+        over = one.client().send(head + b"%x\r\n%s\r\n1\r\nx\r\n" % (limit, b"x" * limit)).answer()
+        assert (over.status, over.error["type"]) == (413, "PayloadTooLarge")
+        assert str(limit) in over.error["message"]
+    finally:
+        one.close()
+
+
 def test_a_client_that_asks_first_need_not_send_what_is_too_large(server):
     client = server.client()
     head = b"POST /invocations HTTP/1.1\r\nhost: x\r\ncontent-length: 999999999\r\nexpect: 100-continue\r\n\r\n"
