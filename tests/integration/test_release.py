@@ -239,13 +239,16 @@ def test_a_release_killed_between_two_aliases_is_finished_by_the_next_run(world:
     assert world.project.journals()[-1]["state"] == "promoting" and len(world.project.ledger) == 1
     world.sites[0].proxy.harm = lambda request: None
     # Whatever the next run is asked for: it finishes that one first.
-    (plan, *_) = world.project.told("release", "--only", TRAINING, "--plan")
-    assert (plan["step"], plan["action"]) == ("settle", "do")
-    done = world.project.invoke("release", "--only", TRAINING)
+    world.project.build(INFERENCE, b"another")
+    (plan, *_) = world.project.told("release", "--only", INFERENCE, "--plan")
+    assert (plan["step"], plan["image"], plan["action"]) == ("settle", TRAINING, "do")
+    done = world.project.invoke("release", "--only", INFERENCE)
     assert done.returncode == 0, done.stderr
     for tag in (f"{TAG}-v2", *ALIASES):
         assert world.names("training", tag) == {build.engine_id}
-    assert [entry["number"] for entry in world.project.ledger] == [1, 2]
+    images = [[image["image"] for image in entry["images"]] for entry in world.project.ledger]
+    assert images == [[TRAINING], [TRAINING], [INFERENCE]]
+    assert {journal["state"] for journal in world.project.journals()} == {"done"}
 
 
 def test_a_release_killed_around_its_document_has_one_document(world: World) -> None:
