@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slipway.commands.guard import command
 from slipway.commands.verify import find_targets
-from slipway.errors import Fault, NoDeviceError, NotFoundError, UsageError, VerifyError, nearest
+from slipway.errors import Fault, NoDeviceError, NotFoundError, UsageError, VerifyError
 from slipway.spec.select import Selector
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def smoke(selector: Selector, image: str | None, device: str | None, steps: Sequ
 
     with command(json) as (settings, console):
         if device is not None and device not in DEVICES:
-            raise UsageError(f"--device {device!r} is no device", fix=nearest(device, DEVICES))
+            raise UsageError(f"--device {device!r} is no device", fix="name cpu or cuda")
         records = Records(settings.state)
         engine = Engine.connect(settings.environment)
         targets = find_targets(selector, image, settings, records, engine)
