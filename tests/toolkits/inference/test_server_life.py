@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -226,12 +227,14 @@ def test_orphans_are_reaped(start, tmp_path):
         import os, subprocess
         def model_fn(model_dir):
             # A child of a child that is gone: its new parent is the server.
-            subprocess.run(["sh", "-c", "sleep 0.2 & echo $! > $SAGEMAKER_BASE_DIR/orphan"])
+            subprocess.run(["sh", "-c", "sleep 600 & echo $! > $SAGEMAKER_BASE_DIR/orphan"])
         def transform_fn(model, data, content_type, accept):
             return data, accept
     """
     server = start(code).ready()
-    orphan = (tmp_path / "orphan").read_text().strip()
+    orphan = int((tmp_path / "orphan").read_text())
+    assert f"PPid:\t{server.pid}\n" in Path(f"/proc/{orphan}/status").read_text()
+    os.kill(orphan, signal.SIGKILL)
     serving.wait_for(lambda: not serving.is_alive(orphan), server)
     assert server.post(b"x").status == 200
 

@@ -54,6 +54,26 @@ def test_workers_share_one_load(server):
     assert not any(map(serving.is_alive, workers))
 
 
+def test_a_forked_worker_that_hangs_is_replaced(tmp_path):
+    code = """
+        import os, time
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept):
+            if data == "hang":
+                time.sleep(600)
+            return str(os.getpid()), "text/plain"
+    """
+    one = serving.make(tmp_path, code, SLIPWAY_PRELOAD="true", SAGEMAKER_MODEL_SERVER_TIMEOUT="1")
+    try:
+        before = one.start().ready().post("x", Content_Type="text/csv").body
+        assert one.post("hang", Content_Type="text/csv").status == 504
+        assert one.post("x", Content_Type="text/csv").body != before
+        assert not serving.is_alive(int(before))
+    finally:
+        one.close()
+
+
 def test_a_template_that_dies_is_loaded_again_with_the_next_worker(server):
     server.start().ready()
     serving.wait_for(lambda: server.log.count("ready after") == 3, server)
