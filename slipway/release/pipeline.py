@@ -205,12 +205,23 @@ def settle(
             _write_down(tools, journal)
     except BaseException as error:
         with uninterrupted():
-            if tools.ledger.history().release(journal.id) is None:
+            if not _may_be_written(tools, journal):
                 promotion.take_back(journal, clients)
                 tools.note("every tag is where it was")
         if isinstance(error, SlipwayError):
             error.fix = "; ".join(filter(None, (error.fix, "the same command goes on where it stopped")))
         raise
+
+
+def _may_be_written(tools: Tools, journal: Journal) -> bool:
+    """Whether the ledger has the document, as far as it can be told: then the tags stand, and the next run goes on."""
+    if journal.state not in ("promoted", "done"):  # the ledger was not written to
+        return False
+    try:
+        return tools.ledger.history().release(journal.id) is not None
+    except SlipwayError:
+        tools.note("the ledger does not say whether it has the release; the tags stand, and the next run goes on")
+        return True
 
 
 def _write_down(tools: Tools, journal: Journal) -> None:
