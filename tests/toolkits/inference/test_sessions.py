@@ -59,6 +59,9 @@ def test_a_session_from_its_opening_to_its_end(start, tmp_path):
     other = server.post("1", **NEW)
     assert other.body == b"1"
     assert identity(other) != identity(opened)
+    # Another way to the same folder is no id.
+    for trick in (f"./{identity(opened)}", f"{identity(opened)}/", f"../serve-sessions/{identity(opened)}"):
+        assert "is no session id" in server.post("1", X_Amzn_SageMaker_Session_Id=trick).error["message"]
     closed = server.post('{"requestType": "CLOSE"}', **session)
     assert closed.headers["x-amzn-sagemaker-closed-session-id"] == identity(opened)
     gone = server.post("1", **session)
