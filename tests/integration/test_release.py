@@ -26,8 +26,10 @@ from slipway.errors import (
     TagConflictError,
     UsageError,
 )
+from slipway.records import Smoke
 from slipway.registry import Credentials, Registry
 from slipway.release import delivery, push
+from slipway.verify import smoke_hash
 from tests.support.project import ROOT, Project
 from tests.support.proxy import Harm, Proxy, Request, proxying
 from tests.support.registries import PasswordRegistry, make
@@ -335,6 +337,24 @@ def test_what_was_not_proved_or_is_untested_is_refused(world: World) -> None:
     assert released["config_digest"] == build.config_digest
     assert "untested" in world.project.ledger[0]["images"][0]["smoke"]
     assert "not run on a GPU" in (world.project.folder / "releases/README.md").read_text()
+
+    build = world.project.build(gpu, b"gpu, tried")
+    world.project.records.add_smoke(
+        Smoke(
+            config_digest=build.config_digest,
+            suite_hash=smoke_hash(world.project.folder),
+            image=gpu,
+            reference=build.reference,
+            device="cuda",
+            device_name="NVIDIA H200",
+            driver="570.1",
+            passed=True,
+            at="2026-01-01T00:00:00Z",
+            seconds=1.0,
+        )
+    )
+    world.project.told("release", "--only", gpu)
+    assert world.project.ledger[1]["images"][0]["smoke"]["device"] == "NVIDIA H200"
 
 
 def test_rollback_yank_and_eol_lead_people_elsewhere(world: World) -> None:
