@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -86,6 +87,11 @@ def test_a_client_that_leaves_ends_the_function(start, tmp_path):
     with connect(address(server)) as link:
         link.recv(serving.BOUND)
     serving.wait_for((tmp_path / "closed").exists, server)
+    (tmp_path / "closed").unlink()
+    with connect(address(server)) as link:
+        link.recv(serving.BOUND)
+        link.socket.shutdown(socket.SHUT_RDWR)  # without a word
+        serving.wait_for((tmp_path / "closed").exists, server)
     assert server.post(b"x").status == 200
 
 
@@ -105,8 +111,10 @@ def test_a_worker_that_dies_ends_the_stream(start):
     with connect(address(server)) as link:
         link.recv(serving.BOUND)
         os.kill(server.workers()[0], signal.SIGKILL)
-        with pytest.raises(ConnectionClosed):
+        with pytest.raises(ConnectionClosed) as ended:
             link.recv(serving.BOUND)
+    # Nothing came that a client would take for a part of the stream.
+    assert (ended.value.rcvd, ended.value.sent) == (None, None)
     assert server.post(b"x").status == 200
 
 
