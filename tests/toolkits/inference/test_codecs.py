@@ -190,7 +190,11 @@ def test_npz(kind):
 
 def test_npz_that_unpacks_too_far_is_refused_before_it_does(monkeypatch):
     body = npz(scipy.sparse.csr_matrix(np.ones((1, 5000))))
-    monkeypatch.setattr(decoder, "MAX_UNPACKED", 1000)
+    with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    monkeypatch.setattr(decoder, "MAX_UNPACKED", unpacked)
+    assert decoder.decode(body, "application/x-npz").shape == (1, 5000)
+    monkeypatch.setattr(decoder, "MAX_UNPACKED", unpacked - 1)
     with pytest.raises(errors.UndecodableError, match="unpacks to"):
         decoder.decode(body, "application/x-npz")
 
@@ -307,6 +311,11 @@ ENCODED_CSV = [
 @pytest.mark.parametrize(("value", "text"), ENCODED_CSV)
 def test_encoded_csv_table(value, text):
     assert encoder.encode(value, "text/csv") == text
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1, 2), np.array([1, 2])])
+def test_encoded_json_lines(value):
+    assert encoder.encode(value, "application/jsonlines") == "1\n2"
 
 
 @pytest.mark.parametrize("value", [1, np.float32(1), np.zeros((2, 2, 2)), {"a": 1}, "text"])

@@ -117,6 +117,7 @@ def test_content_type(header, kind, charset, text):
         (b"image/*, text/csv", "image/*, text/csv", CSV, False),
         (b"image/*, */*", "image/*, */*", JSON, False),
         (b"nonsense", "nonsense", JSON, False),
+        (b"text/csv;q=0", "text/csv;q=0", JSON, False),
         (b"a/b\r\nx: y", "a/b\r\nx: y", JSON, False),
     ],
 )
