@@ -7,6 +7,7 @@ import email.parser
 import email.policy
 import hashlib
 import http.server
+import json
 import shutil
 import subprocess
 import sys
@@ -15,10 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from invoke.exceptions import Exit
 
 from slipway.base import EPOCH
+from slipway.commands import supply as command
 from slipway.engine import wheels as engine
-from slipway.errors import RegistryError, SpecError
+from slipway.errors import RegistryError, SpecError, TagConflictError
 from slipway.supply import wheels
 
 
@@ -127,3 +130,26 @@ def test_an_index_gets_them_once(project: Path, tmp_path: Path, address: str, mo
     wheels.publish(made, f"{address}/upload/", known=f"{address}/simple/")
     with pytest.raises(RegistryError):
         wheels.publish(made, f"{address}/upload/")
+
+
+def test_the_command_writes_down_what_an_index_has_and_changes_no_version(
+    project: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("UV_PUBLISH_USERNAME", "someone")
+    monkeypatch.setenv("UV_PUBLISH_PASSWORD", "s3cret")
+    words = (f"{address}/upload/", f"{address}/simple/", True)
+    command.wheels(*words)
+    (told,) = json.loads(capsys.readouterr().out)
+    (kept,) = (project / "releases").glob("*.json")
+    document = json.loads(kept.read_text())
+    assert (document["kind"], document["to"]) == ("wheels", words[0])
+    assert document["wheels"] == [{"name": "small-toolkit", "version": "1.0", "hash": told["hash"]}]
+    command.wheels(*words)
+    assert len(list((project / "releases").glob("*.json"))) == 1
+    (project / "toolkits/training/small_toolkit.py").write_text('"""Other."""\n')
+    before = dict(Index.files)
+    with pytest.raises(Exit) as caught:
+        command.wheels(*words)
+    assert caught.value.code == TagConflictError.exit_code
+    assert Index.files == before
