@@ -17,6 +17,7 @@ from slipway.emulator.layout import HostFolders
 from slipway.engine.docker import Container, ContainerSpec, Engine, LimitsRefused, Mount, Run, Ulimit
 from slipway.errors import EngineError
 
+_LOCALHOST = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 _ACCOUNT = "000000000000"
 
 # What hosted jobs have (nproc and memlock without limit).
@@ -40,18 +41,28 @@ class Cluster:
     def start(self, run: Run, notes: list[str]) -> list[Host]:
         """Start every host's container, its output already followed."""
         network = run.network()
-        return [
-            Host(name, own, *_start(run, self._spec(name, own, network), self.job, notes), self._log(name))
-            for name, own in self.folders.items()
-        ]
+        hosts = []
+        for own in self.folders.values():
+            own.names.write_text(_LOCALHOST)
+        for name, own in self.folders.items():
+            container, output = _start(run, self._spec(name, own, network), self.job, notes)
+            hosts.append(Host(name, own, container, output, self.logs / f"{name}.log"))
+            if len(self.folders) > 1:
+                self._tell_address(name, container.address(network))
+        return hosts
 
-    def _log(self, name: str) -> Path:
-        return self.logs / f"{name}.log"
+    def _tell_address(self, name: str, address: str) -> None:
+        """The engine forgets a host's name when it has ended; on SageMaker the others find it to the job's end."""
+        for own in self.folders.values() if address else ():
+            with own.names.open("a") as names:
+                names.write(f"{address}\t{name}\n")
 
     def _spec(self, name: str, own: HostFolders, network: str) -> ContainerSpec:
         job = self.job
         data = [mount for channel, *share in job.channels_of(name) for mount in self.store.mounts([channel], *share)]
         mounts = [*own.mounts(), *data, *job.mounts]
+        if len(self.folders) > 1:
+            mounts.append(Mount(own.names, "/etc/hosts"))
         if job.checkpoints:
             mounts.append(Mount(own.checkpoints, job.checkpoint_path.rstrip("/")))
         if job.warm_pool is not None:

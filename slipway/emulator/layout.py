@@ -60,6 +60,11 @@ class HostFolders:
         return self.root / "checkpoints"
 
     @property
+    def names(self) -> Path:
+        """What it sees as /etc/hosts, where it is not alone."""
+        return self.root / "hosts"
+
+    @property
     def failure(self) -> Path:
         return self.root / "output" / "failure"
 

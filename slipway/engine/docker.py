@@ -152,6 +152,10 @@ class Container:
         """The loopback port of this machine behind which a published port of the container is, once it has started."""
         return int(self.inspect()["NetworkSettings"]["Ports"][f"{port}/tcp"][0]["HostPort"])
 
+    def address(self, network: str) -> str:
+        """Its address on a network; empty when it runs no more."""
+        return str(self.inspect()["NetworkSettings"]["Networks"][network]["IPAddress"])
+
     def inspect(self) -> dict[str, Any]:
         """The engine's own description."""
         with _speaking(f"inspect {self.name}"):
