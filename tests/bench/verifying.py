@@ -2,7 +2,7 @@
 
     python tests/bench/verifying.py IMAGE [--rounds 7]
 
-IMAGE is an ID of the matrix that was built here, such as `pytorch-training-2.13.0-cpu-py311`. Each round runs all of its
+IMAGE is the ID of a cell that was built here, such as `pytorch-training-2.13.0-cpu-py311`. Each round runs all its
 checks anew. Ends with 1 when a figure does not hold.
 """
 
