@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ class Aws:
     endpoint: str
     regions: dict[str, PasswordRegistry]
     proxies: dict[str, Proxy]
+    bucket: str
 
     def client(self, service: str, region: str = "us-east-1") -> Any:
         import boto3
@@ -42,8 +44,8 @@ class Aws:
     @property
     def ledger(self) -> list[dict[str, Any]]:
         s3 = self.client("s3")
-        keys = [item["Key"] for item in s3.list_objects_v2(Bucket="ledger").get("Contents", [])]
-        found = (s3.get_object(Bucket="ledger", Key=key)["Body"].read() for key in keys if key.endswith(".json"))
+        keys = [item["Key"] for item in s3.list_objects_v2(Bucket=self.bucket).get("Contents", [])]
+        found = (s3.get_object(Bucket=self.bucket, Key=key)["Body"].read() for key in keys if key.endswith(".json"))
         return [json.loads(body) for body in found]
 
 
@@ -66,9 +68,10 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
             stack.callback(registry.kill)
         proxies = {name: stack.enter_context(proxying(registry.port)) for name, registry in regions.items()}
         endpoint = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+        bucket = f"ledger-{secrets.token_hex(4)}"  # all of moto's servers share what they hold
         project = Project(tmp_path / "project")
         stack.callback(project.close)
-        project.environment = {"AWS_ENDPOINT_URL": endpoint, "SLIPWAY_LEDGER": "s3://ledger/ml"}
+        project.environment = {"AWS_ENDPOINT_URL": endpoint, "SLIPWAY_LEDGER": f"s3://{bucket}/ml"}
         account = {
             "kind": "ecr",
             "account": "123456789012",
@@ -77,8 +80,8 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
             "hosts": {name: proxy.host for name, proxy in proxies.items()},
         }
         project.configure({"production": account})
-        aws = Aws(project, endpoint, regions, proxies)
-        aws.client("s3").create_bucket(Bucket="ledger")
+        aws = Aws(project, endpoint, regions, proxies, bucket)
+        aws.client("s3").create_bucket(Bucket=aws.bucket)
         yield aws
 
 
