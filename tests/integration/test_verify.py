@@ -130,12 +130,15 @@ def neighbours(contract: contracts.Contract, id: str) -> list[str]:
 @pytest.mark.parametrize("kind", CONTRACTS)
 def test_a_good_image_passes_every_check_and_is_not_checked_twice(invoke: Invoke, kind: str, tmp_path: Path) -> None:
     image, contract = built(kind), CONTRACTS[kind]
-    first = invoke("verify", "--image", image, "--json", "--junit", str(tmp_path / "junit.xml"))
+    files = ["--junit", str(tmp_path / "junit.xml"), "--html", str(tmp_path / "report.html")]
+    first = invoke("verify", "--image", image, "--json", *files)
     assert first.code == 0, first.err
     assert first.outcomes == {check.id: "passed" for check in contract.checks}
     assert first.verdict["passed"] and first.verdict["run_now"]
     suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
     assert suite is not None and suite.get("tests") == str(len(contract.checks)) and suite.get("failures") == "0"
+    page = (tmp_path / "report.html").read_text()
+    assert all(f"<code>{check.id}</code>" in page for check in contract.checks) and "1 of 1 images passed" in page
 
     again = invoke("verify", "--image", image, "--json")
     assert again.code == 0 and not again.verdict["run_now"]

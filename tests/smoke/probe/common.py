@@ -70,11 +70,15 @@ def processor():
 
 
 def packages():
-    """Version by normalised name of everything that is installed."""
-    return {
-        re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower(): distribution.version
-        for distribution in importlib.metadata.distributions()
-    }
+    """Version by normalised name of everything that is installed; what comes first on the path counts.
+
+    setuptools puts the packages that it brings along at the path's end.
+    """
+    found = {}
+    for distribution in importlib.metadata.distributions():
+        name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
+        found.setdefault(name, distribution.version)
+    return found
 
 
 def resident():
