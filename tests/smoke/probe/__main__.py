@@ -18,6 +18,7 @@ from common import Absent, driver_version, has_gpu, processor, say
 
 FRAMEWORKS = {"torch": "on_torch", "tensorflow": "on_tensorflow", "mxnet": "on_mxnet"}
 
+LONGEST = 480  # seconds for all steps
 NO_STEP = "there is no such step for "
 
 
@@ -71,5 +72,6 @@ def told():
 
 if __name__ == "__main__":
     faulthandler.enable()  # a crash of native code says where it was
+    faulthandler.dump_traceback_later(LONGEST, exit=True)  # and so does a step that hangs
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     main()
