@@ -7,7 +7,6 @@ registry; then all tags move, and the ledger's document is written, or none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,28 +152,29 @@ class Pipeline:
         return f"-v{number} unless a registry has more{moving}, in {where}"
 
     def _promote(self, work: Work) -> list[Released]:
-        with ExitStack() as stack:
-            stack.enter_context(locked(self.tools.records.state / "push.lock"))
-            moves: list[Move] = []
-            images: list[Released] = []
-            clients: dict[str, Registry] = {}
-            for item in work.items:
-                build = work.the_build(item)
-                sites = [
-                    Site(build, item.repository, registry, one.region, tuple(registry.tags(item.repository)))
-                    for one, registry in work.clients(item)
-                ]
-                clients |= {site.registry.host: site.registry for site in sites}
-                release = Release(build.tag, promotion.number_for(sites))
-                digest = str(_fact(work, "push", item)["digest"])
-                own = promotion.moves_of(sites, release, digest, aliases=self.tools.aliases)
-                moves += own
-                images.append(_released(work, item, build, release, sites, own))
+        """Name every image everywhere. `push` waits meanwhile, so that no number is taken between look and move."""
+        with locked(self.tools.records.state / "push.lock"):
+            clients = {registry.host: registry for item in work.items for _, registry in work.clients(item)}
+            prepared = [self._prepare(work, item) for item in work.items]
+            images = [image for image, _ in prepared]
             body = {"kind": "release", "release": work.journal.id, "images": [ledger.document(one) for one in images]}
             if self.notes:
                 body["notes"] = self.notes
+            moves = [move for _, own in prepared for move in own]
             settle(self.tools, work.journal, lambda host: clients[host], moves, body)
         return images
+
+    def _prepare(self, work: Work, item: Item) -> tuple[Released, list[Move]]:
+        """What the ledger will hold of an image, and the moves of its tags as its registries are now."""
+        build = work.the_build(item)
+        sites = [
+            Site(build, item.repository, registry, one.region, tuple(registry.tags(item.repository)))
+            for one, registry in work.clients(item)
+        ]
+        release = Release(build.tag, promotion.number_for(sites))
+        digest = str(_fact(work, "push", item)["digest"])
+        moves = promotion.moves_of(sites, release, digest, aliases=self.tools.aliases)
+        return _released(work, item, build, release, sites, moves), moves
 
     def _settle(self) -> None:
         """Finish what a killed run left in the middle, or take it back."""
