@@ -22,8 +22,11 @@ def line(result: CheckResult) -> str:
 
 def show(console: Console, verdict: Verdict, contract: Contract) -> None:
     """The table of a verdict, and below it each failure with what was seen and what to do."""
-    rows = [(check.id, state(check), check.seconds, first_line(check.detail)) for check in verdict.checks]
-    console.table(("check", "outcome", "s", "seen"), rows)
+    rows = [
+        (check.id, contract.check(check.id).severity, state(check), check.seconds, first_line(check.detail))
+        for check in verdict.checks
+    ]
+    console.table(("check", "severity", "outcome", "s", "seen"), rows)
     for check in verdict.checks:
         if check.status in ("failed", "skipped"):
             console.say(failure(check, contract))
