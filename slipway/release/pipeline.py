@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slipway.engine.docker import uninterrupted
-from slipway.errors import SlipwayError
+from slipway.errors import EngineError, SlipwayError
 from slipway.files import locked
 from slipway.records import Build, Push
 from slipway.registry import Registry
@@ -20,7 +20,7 @@ from slipway.release.journal import UNSETTLED, Journal, Journals, Move
 from slipway.release.ledger import Place, Released, Standing
 from slipway.release.push import Site
 from slipway.release.tags import Release
-from slipway.release.work import DO, SKIP, STOP, Item, Step, Tools, Work
+from slipway.release.work import DO, SKIP, STOP, Item, State, Step, Tools, Work
 
 BEFORE: tuple[Step, ...] = (
     proof.BuildStep(),
@@ -80,7 +80,7 @@ class Pipeline:
                 found.append(Planned("release", item.id, SKIP, _already(released)))
                 continue
             for step in (*BEFORE, *BEHIND):
-                state = step.look(work, item)
+                state = _looked(step, work, item)
                 found.append(Planned(step.name, item.id, state.action, state.why))
             found.append(Planned("promote", item.id, DO, self._tags(work, item)))
         if any(one.step == "promote" for one in found):
@@ -238,6 +238,14 @@ def _write_down(tools: Tools, journal: Journal) -> None:
 
 def _concerns(push: Push, journal: Journal) -> bool:
     return any((move.host, move.repository) == (push.registry, push.repository) for move in journal.moves)
+
+
+def _looked(step: Step, work: Work, item: Item) -> State:
+    """For a plan, which needs no engine."""
+    try:
+        return step.look(work, item)
+    except EngineError:
+        return State(DO, "unless the engine has it; none answers here")
 
 
 def _already(standing: Standing) -> str:

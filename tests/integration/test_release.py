@@ -121,6 +121,10 @@ def test_a_release_from_plan_to_listing(world: World) -> None:
         ("listing", "do"),
     }
     assert all(not site.proxy.asked for site in world.sites), "a plan asks no registry"
+    world.project.environment["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
+    (build, *_) = world.project.told(*BOTH, "--plan")
+    assert (build["action"], build["why"]) == ("do", "unless the engine has it; none answers here")
+    del world.project.environment["DOCKER_HOST"]
 
     released = world.project.told(*BOTH)
     for build, one, scope in zip(builds, released, ("training", "inference"), strict=True):
