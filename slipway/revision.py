@@ -37,7 +37,9 @@ def of(image: Image, plan: Plan, project: Path) -> Revision:
         dirty = bool(_git(project, "status", "--porcelain", "--", *paths, *sorted(files)).strip())
         # The lines of a changed file are not those that its commits speak of.
         commits = {"HEAD"} if dirty else _commits(image, paths, project)
-        commit, moment = _git(project, "log", "-1", "--no-walk=sorted", "--format=%H %cI", *commits).split()
+        # Commits of one second have one time: what others stand on is not the last, whatever the order by time says.
+        tips = _git(project, "merge-base", "--independent", *sorted(commits)).split()
+        commit, moment = _git(project, "log", "-1", "--no-walk=sorted", "--format=%H %cI", *tips).split()
     except ProgramError:
         return UNKNOWN
     created = datetime.fromisoformat(moment).astimezone(timezone.utc).isoformat()

@@ -70,9 +70,7 @@ def test_support_ends_on_a_day_of_a_version_that_was_released(
     commands.eol("pytorch", "2.13.0", "2027-07-31", "", False)
     capsys.readouterr()
     commands.eol("", "", "", "", True)
-    assert json.loads(capsys.readouterr().out) == [
-        {"framework": "pytorch", "version": "2.13.0", "until": "2027-07-31"}
-    ]
+    assert json.loads(capsys.readouterr().out) == [{"framework": "pytorch", "version": "2.13.0", "until": "2027-07-31"}]
     for words, expected in [
         (("pytorch", "", ""), UsageError),
         (("pytorch", "2.13.0", "31.7.2027"), UsageError),
