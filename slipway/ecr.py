@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,6 +91,22 @@ class Ecr:
                 repositoryName=name,
                 imageTagMutability=MUTABILITY,
                 imageTagMutabilityExclusionFilters=[{"filterType": "WILDCARD", "filter": one} for one in filters],
+            )
+
+    def lifecycle(self, name: str) -> dict[str, Any] | None:
+        """The lifecycle policy of a repository; None where it has none."""
+        with self._speaking(f"tell the lifecycle policy of {name}"):
+            try:
+                answer = self._client.get_lifecycle_policy(registryId=self.account, repositoryName=name)
+            except self._client.exceptions.LifecyclePolicyNotFoundException:
+                return None
+        policy: dict[str, Any] = json.loads(answer["lifecyclePolicyText"])
+        return policy
+
+    def set_lifecycle(self, name: str, policy: dict[str, Any]) -> None:
+        with self._speaking(f"set the lifecycle policy of {name}"):
+            self._client.put_lifecycle_policy(
+                registryId=self.account, repositoryName=name, lifecyclePolicyText=json.dumps(policy)
             )
 
     def image_scan(self, repository: str, digest: str) -> dict[str, Any] | None:

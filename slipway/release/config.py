@@ -21,7 +21,10 @@ FILE = "release.yml"
 
 @dataclass(frozen=True)
 class EcrRegistry:
-    """Amazon ECR in one account. `hosts` says, by region, where a registry answers that has an address of its own."""
+    """Amazon ECR in one account. `hosts` says, by region, where a registry answers that has an address of its own.
+
+    `untagged_days`: how long ECR keeps images without a tag; 0: what its repositories say of that is left alone.
+    """
 
     name: str
     account: str
@@ -29,6 +32,7 @@ class EcrRegistry:
     role: str = ""
     domain: str = ""
     hosts: Mapping[str, str] = field(default_factory=dict)
+    untagged_days: int = 0
 
     def host(self, region: str) -> str:
         domain = self.domain or ("amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com")
@@ -213,7 +217,15 @@ def _allowances(document: Document, part: ScanPart) -> Iterator[Allowance]:
 
 def _registry(name: str, part: EcrPart | OciPart) -> EcrRegistry | OciRegistry:
     if part.kind == "ecr":
-        return EcrRegistry(name, part.account, tuple(part.regions), part.role or "", part.domain or "", part.hosts)
+        return EcrRegistry(
+            name,
+            part.account,
+            tuple(part.regions),
+            part.role or "",
+            part.domain or "",
+            part.hosts,
+            part.untagged_days or 0,
+        )
     given = part.credentials
     return (
         OciRegistry(name, part.host, given.username_from, given.password_from)

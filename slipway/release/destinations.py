@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from slipway import local_registry
 from slipway.ecr import MUTABILITY, Ecr
@@ -53,11 +53,12 @@ class OciDestination:
 
 @dataclass(frozen=True)
 class EcrDestination:
-    """One region of an ECR account."""
+    """One region of an ECR account. `untagged_days` as in EcrRegistry."""
 
     host: str
     region: str
     ecr: Ecr
+    untagged_days: int = 0
 
     def client(self) -> Registry:
         return Registry(self.host, self.ecr.token(), renew=self.ecr.token, untag=self.ecr.remove_tag)
@@ -80,11 +81,35 @@ class EcrDestination:
             )
         elif not set(filters) <= set(found.filters):
             self.ecr.set_filters(repository, filters)
+        if self.untagged_days:
+            self._retain(repository, note)
         if self.ecr.mounts_blobs is False:
             note(f"{self.host} mounts no layers across repositories; to let it: {_mounting_command(self.region)}")
         registry = self.client()
         registry.ping()
         return registry
+
+    def _retain(self, repository: str, note: Note) -> None:
+        """Have ECR remove what no release named; a policy of somebody else's is left as it is."""
+        wanted = _expiring(self.untagged_days)
+        present = self.ecr.lifecycle(repository)
+        if present == wanted:
+            return
+        if present is not None and [rule.get("description") for rule in present.get("rules", ())] != [_RULE]:
+            note(f"{self.host}/{repository} has a lifecycle policy of its own: untagged-days is left to it")
+            return
+        self.ecr.set_lifecycle(repository, wanted)
+        note(f"{self.host}/{repository} keeps images without a tag for {self.untagged_days} days")
+
+
+_RULE = "Slipway: images without a tag"
+
+
+def _expiring(days: int) -> dict[str, Any]:
+    """A lifecycle policy as ECR has it."""
+    selection = {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": days}
+    rule = {"rulePriority": 1, "description": _RULE, "selection": selection, "action": {"type": "expire"}}
+    return {"rules": [rule]}
 
 
 def of(registry: EcrRegistry | OciRegistry, settings: Settings) -> list[Destination]:
@@ -93,7 +118,12 @@ def of(registry: EcrRegistry | OciRegistry, settings: Settings) -> list[Destinat
         return [OciDestination(registry.host, lambda: _credentials(registry, settings))]
     endpoint, sts = settings.aws_endpoint("ecr"), settings.aws_endpoint("sts")
     return [
-        EcrDestination(registry.host(region), region, Ecr(registry.account, region, registry.role, endpoint, sts))
+        EcrDestination(
+            registry.host(region),
+            region,
+            Ecr(registry.account, region, registry.role, endpoint, sts),
+            registry.untagged_days,
+        )
         for region in registry.regions
     ]
 

@@ -102,6 +102,11 @@ class EcrPart(_Part):
     regions: Annotated[list[Region], AfterValidator(_unique)] = Field(min_length=1)
     role: Role | None = Field(default=None, description="assumed for every call")
     domain: Host | None = Field(default=None, description="default: amazonaws.com, in China amazonaws.com.cn")
+    untagged_days: Annotated[int, Field(strict=True, ge=1, le=36500)] | None = Field(
+        default=None,
+        alias="untagged-days",
+        description="days after which ECR removes images without a tag, such as those of releases that were given up",
+    )
     hosts: dict[Region, Host] = Field(
         default={}, description="by region: where its registry answers, if not at its own address (VPC endpoints)"
     )

@@ -473,13 +473,13 @@ class Ecr:
     regions: dict[str, PasswordRegistry]
     project: Path
 
-    def destinations(self, account: str = "123456789012") -> list[destinations.Destination]:
+    def destinations(self, account: str = "123456789012", more: str = "") -> list[destinations.Destination]:
         (self.project / "buildspec").mkdir(parents=True, exist_ok=True)
         hosts = "\n".join(f"      {region}: {registry.host}" for region, registry in self.regions.items())
         (self.project / "release.yml").write_text(
             f"registries:\n  production:\n    kind: ecr\n    account: '{account}'\n"
             f"    regions: [{', '.join(self.regions)}]\n    role: arn:aws:iam::{account}:role/release\n"
-            f"    hosts:\n{hosts}\n"
+            f"    hosts:\n{hosts}\n{more}"
         )
         given = settings.read(project=self.project, environment={"AWS_ENDPOINT_URL": self.endpoint})
         return destinations.of(config.load(self.project).registry("production"), given)
@@ -520,6 +520,29 @@ def test_ecr_keeps_the_filters_that_a_repository_has(bench: Bench, ecr: Ecr) -> 
     (made,) = client.describe_repositories(repositoryNames=[bench.repository])["repositories"]
     filters = {one["filter"] for one in made["imageTagMutabilityExclusionFilters"]}
     assert filters == {"sha256-*", "*-debian12", "*-py311", "*-py312"}
+
+
+def test_ecr_removes_what_no_tag_names(bench: Bench, ecr: Ecr) -> None:
+    def opened(days: int) -> int:
+        """Days that the repository says now."""
+        (one, _) = ecr.destinations(more=f"    untagged-days: {days}\n")
+        one.open(bench.repository, TAG, bench.notes.append)
+        policy = json.loads(client.get_lifecycle_policy(repositoryName=bench.repository)["lifecyclePolicyText"])
+        (rule,) = policy["rules"]
+        assert (rule["selection"]["tagStatus"], rule["action"]) == ("untagged", {"type": "expire"})
+        return int(rule["selection"]["countNumber"])
+
+    client = ecr.client("us-east-1")
+    assert opened(30) == 30
+    told = len(bench.notes)
+    assert opened(30) == 30
+    assert len(bench.notes) == told, "nothing was changed, so nothing is said"
+    assert opened(7) == 7
+    foreign = json.loads(client.get_lifecycle_policy(repositoryName=bench.repository)["lifecyclePolicyText"])
+    foreign["rules"][0] |= {"description": "of the platform team"}
+    client.put_lifecycle_policy(repositoryName=bench.repository, lifecyclePolicyText=json.dumps(foreign))
+    assert opened(30) == 7, "somebody else's policy stays"
+    assert "has a lifecycle policy of its own" in bench.notes[-1]
 
 
 def test_an_ecr_repository_whose_aliases_cannot_move(bench: Bench, ecr: Ecr) -> None:
