@@ -8,7 +8,7 @@ interrupted is taken up by the next push of the same image.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from slipway.records import Build, Push, Records
 from slipway.registry import Manifest, Registry
 from slipway.release import tags
 from slipway.release.destinations import Destination
+from slipway.release.sharing import Holders
 from slipway.release.tags import Release
 
 
@@ -42,6 +43,7 @@ class Pusher:
     note: Callable[[str], None]
     progress: Progress = lambda sent, total: None
     aliases: bool = True
+    _holders: dict[str, Holders] = field(default_factory=dict)
 
     def push(
         self, build: Build, repository: str, destinations: Sequence[Destination], *, number: int | None = None
@@ -98,6 +100,7 @@ class Pusher:
 
     def _upload(self, site: Site) -> tuple[Manifest, int]:
         registry, image = site.registry, site.build.engine_id
+        self._known(registry).mount(site.repository, site.build.layers)
         done = upload(
             self.engine(), image, registry.host, site.repository, tags.STAGING, registry.credentials, self.progress
         )
@@ -106,6 +109,14 @@ class Pusher:
         if missing:
             raise RegistryError(f"{site.place} lacks parts of what was pushed: {', '.join(missing)}", fix="push again")
         return manifest, done.bytes_sent(manifest.blobs)
+
+    def _known(self, registry: Registry) -> Holders:
+        """What the registry has of the images that were pushed to it, the newest push of each."""
+        holders = self._holders.setdefault(registry.host, Holders(registry))
+        newest = {push.image: push for push in self.records.pushes() if push.registry == registry.host}
+        for push in newest.values():
+            holders.learn(push.repository, push.manifest_digest)
+        return holders
 
     def _move_aliases(self, site: Site, release: Release, manifest: Manifest) -> tuple[str, ...]:
         if not self.aliases:

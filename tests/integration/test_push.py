@@ -32,6 +32,7 @@ from slipway.errors import (
 )
 from slipway.records import Build, CheckResult, Records, Verdict
 from slipway.registry import Credentials
+from slipway.registry.blobs import Repository, copy
 from slipway.release import config, destinations
 from slipway.release.destinations import OciDestination
 from slipway.release.push import Pusher
@@ -195,6 +196,33 @@ def test_a_changed_image_takes_the_next_number_and_the_aliases(bench: Bench, reg
     assert (older.new, older.record.tag) == (False, f"{TAG}-v1")
     assert registry.digest(bench.repository, "2.13-cpu-py311") == second.manifest_digest
     assert retrieve.image_uri("pytorch", state=bench.state) == second.uri
+
+
+def test_layers_of_another_repository_are_not_sent_again(
+    bench: Bench, registry: PasswordRegistry, tmp_path: Path
+) -> None:
+    build = bench.build(secrets.token_bytes(100_000))
+    shown = ["docker", "inspect", "--format", "{{json .RootFS.Layers}}", build.reference]
+    layers = json.loads(subprocess.run(shown, check=True, capture_output=True, text=True).stdout)
+    build = replace(build, layers=tuple(layers))
+    (first,) = bench.pusher.push(build, bench.repository, [at(registry)])
+    assert first.sent > 100_000
+    other = make(tmp_path / "other", "someone", "s3cret")
+    other.start()
+    try:
+        # As another machine pushed it: the engine, which mounts what it has sent itself, knows nothing of it.
+        source, target = (
+            Repository(at(one).client(), name) for one, name in ((registry, bench.repository), (other, "a"))
+        )
+        manifest = source.registry.manifest(source.name, first.record.manifest_digest)
+        assert manifest is not None
+        copy(source, target, manifest)
+        bench.records.add_push(replace(first.record, registry=other.host, repository="a", uri=f"{target}:{TAG}-v1"))
+        (second,) = bench.pusher.push(build, "b", [at(other)])
+        assert second.new
+        assert second.sent < 10_000
+    finally:
+        other.kill()
 
 
 def test_a_record_that_was_lost_is_written_again(bench: Bench, registry: PasswordRegistry) -> None:
