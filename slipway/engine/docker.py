@@ -34,6 +34,9 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _COMES_BACK = 20
 """Times, a second apart, that an engine which went away is asked to remove what a run made."""
 
+_LOOK_AGAIN = 0.2
+"""Seconds until a container is looked at whose wait was cut off."""
+
 _NO_ENGINE = "start Docker (`./run` does so on Debian and Ubuntu), or point DOCKER_HOST at an engine that runs"
 
 _NO_GPU = ("could not select device driver", "nvidia-container-cli", "unresolvable CDI devices")
@@ -143,10 +146,18 @@ class Container:
             self._api.remove_container(self.id, force=True, v=True)
 
     def wait(self) -> Exit:
-        """Wait until it has ended, however long that takes."""
+        """Wait until it has ended, however long that takes, and whatever ends a connection that is silent for long."""
+        import requests
+
         with _speaking(f"wait for {self.name}"):
-            code = int(self._api.wait(self.id, timeout=None)["StatusCode"])
-            return Exit(code, bool(self.inspect()["State"].get("OOMKilled")))
+            while True:
+                try:
+                    self._api.wait(self.id, timeout=None)
+                except requests.ConnectionError:
+                    time.sleep(_LOOK_AGAIN)
+                state = self._api.inspect_container(self.id)["State"]
+                if state["Status"] not in ("running", "paused", "restarting"):
+                    return Exit(int(state["ExitCode"]), bool(state.get("OOMKilled")))
 
     def published(self, port: int) -> int:
         """The loopback port of this machine behind which a published port of the container is, once it has started."""

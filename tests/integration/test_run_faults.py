@@ -49,11 +49,11 @@ def behind(proxy: EngineProxy) -> Engine:
 def test_an_engine_that_goes_in_mid_job_is_named_and_cleared_when_it_is_back(
     job: Make, proxy: EngineProxy, tmp_path: Path
 ) -> None:
-    """Three connections are refused: of the wait that notices, and of the first two attempts to clear away."""
+    """Four connections are refused: of the wait, of the look that notices, and of the first two attempts to clear away."""
 
     def cut(line: LogLine) -> None:
         if line.text == "ready":
-            proxy.cut(refusals=3)
+            proxy.cut(refusals=4)
 
     waiting = job("import time; print('ready', flush=True); time.sleep(600)")
     with pytest.raises(EngineError, match=r"stopped answering \(wait for algo-1\)") as failed:

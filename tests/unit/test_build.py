@@ -63,6 +63,7 @@ pathlib.Path(sys.argv[sys.argv.index("--metadata-file") + 1]).write_text(json.du
 class Engine(http.server.BaseHTTPRequestHandler):
     """As much of an engine as a build asks for."""
 
+    # Below /containers and /networks nothing is there: what looks into an image is refused, and has nothing to clear.
     answers: ClassVar[dict[str, Any]] = {
         "version": {"ApiVersion": "1.45"},
         "info": {"DockerRootDir": "/nowhere"},
@@ -71,7 +72,8 @@ class Engine(http.server.BaseHTTPRequestHandler):
     }
 
     def do_GET(self) -> None:
-        body = json.dumps(self.answers[self.path.rsplit("/", 1)[1]]).encode()
+        path, _, query = self.path.partition("?")
+        body = json.dumps([] if query else self.answers[path.rsplit("/", 1)[1]]).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
