@@ -49,7 +49,7 @@ def behind(proxy: EngineProxy) -> Engine:
 def test_an_engine_that_goes_in_mid_job_is_named_and_cleared_when_it_is_back(
     job: Make, proxy: EngineProxy, tmp_path: Path
 ) -> None:
-    """Four connections are refused: of the wait, of the look that notices, and of the first two attempts to clear away."""
+    """Refused are four connections: of the wait, of the look after it, of two attempts to clear away."""
 
     def cut(line: LogLine) -> None:
         if line.text == "ready":
