@@ -105,7 +105,9 @@ def test_a_flood_of_requests_waits_in_the_kernel_or_is_refused(start, tmp_path):
     serving.wait_for(held.exists, server)
     before = resident(server.pid) + resident(server.workers()[0])
     flood = [server.client().post(b"x" * 100_000, kind) for _ in range(300)]
-    refused = [client for client in flood if refused_by_now(client, server)]
+    left = 21 + 1
+    # On a busy machine the supervisor takes its time to come to the last of them.
+    serving.wait_for(lambda: sum(not refused_by_now(client, server) for client in flood) <= left, server)
     assert resident(server.pid) + resident(server.workers()[0]) - before < 8 << 20
     assert server.ping() == 200
     held.unlink()
@@ -116,7 +118,6 @@ def test_a_flood_of_requests_waits_in_the_kernel_or_is_refused(start, tmp_path):
         assert answer.status in (200, 503)
         if answer.status == 503:
             assert (answer.error["type"], answer.headers["retry-after"]) == ("QueueFull", "1")
-    assert len(refused) >= 300 - 21 - 1
 
 
 def refused_by_now(client: serving.Client, server: serving.Server) -> bool:

@@ -60,8 +60,9 @@ def test_pip_runs_in_the_code_folder(pip, index):
 
 # A Python that pip takes for the distribution's own.
 EXTERNALLY_MANAGED = """\
-import sys, sysconfig
+import site, sys, sysconfig
 sys.prefix = sys.base_prefix
+site.ENABLE_USER_SITE = True
 path = sysconfig.get_path
 sysconfig.get_path = lambda name, *rest, **options: {!r} if name == "stdlib" else path(name, *rest, **options)
 """
