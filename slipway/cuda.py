@@ -45,9 +45,9 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
-def faults(image: Image, common: str) -> list[str]:
-    """Why a lock's common part does not fit the processor of its cell: a build for another one, or another CUDA."""
-    held = {pin.name: pin.version for pin in wheels.pins(common)}
+def faults(image: Image, *common: str) -> list[str]:
+    """Why common parts of locks do not fit the processor of their cell: a build for another one, or another CUDA."""
+    held = {name: version for part in common for name, version in wheels.versions(part)}
     runtime = next((version for name, version in held.items() if name.startswith(RUNTIME)), "")
     if image.processor == "cpu":
         brought = sorted(name for name in held if name.startswith(("nvidia-cuda-", "nvidia-cublas")))

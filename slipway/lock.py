@@ -52,7 +52,7 @@ class Part:
     def inputs(self, locks: Mapping[str, str]) -> str:
         """Hash of all that decides the lock; it stands in the lock's second line."""
         # Of the parts that it stands under only the pins count: a new hash of the same version changes nothing here.
-        bound = sorted((pin.name, pin.version) for pin in self.bound(locks))
+        bound = sorted(pin for name in self.under for pin in wheels.versions(locks.get(name, "")))
         data = [sorted(self.requirements), self.python, self.platform, bound]
         return hashlib.sha256(json.dumps(data).encode()).hexdigest()[:32]
 

@@ -137,7 +137,9 @@ def _refuse_idle(images: tuple[Image, ...], sources: Sources) -> None:
     What it says to be without must not be.
     """
     faults = {}
-    for cell in (cell for image in images for cell in image.ground):
+    # Scopes, processors and what stands on a stack say the same of it.
+    cells = {(cell.stack_id, cell.layers, *cell.leave_out): cell for image in images for cell in image.ground}
+    for cell in cells.values():
         folders = [f"{each.framework}-{each.release}-" for each in cell.ground]  # of every processor and Python
         texts = (text for name, text in sources.locks.items() if name.startswith(tuple(folders)))
         held = {name for text in texts for name, _ in wheels.entries(text)}
@@ -163,7 +165,7 @@ def _refuse_other_builds(images: tuple[Image, ...], sources: Sources) -> None:
     faults = [
         Fault(f"{image.id}: {what}", "name the framework's build for this processor, or correct cuda", *place(image))
         for image in images
-        for what in cuda.faults(image, "".join(sources.locks[lock.common(cell)] for cell in image.ground))
+        for what in cuda.faults(image, *(sources.locks[lock.common(cell)] for cell in image.ground))
     ]
     if faults:
         raise SpecError("locks and processors do not fit each other", faults=faults)

@@ -146,15 +146,16 @@ def _part(cell: Image, part: lock.Part, text: str, purpose: str) -> list[Stage]:
             rest = [entry for entry in rest if entry not in chosen]
             names = f"Packages with a layer of their own: {', '.join(patterns)}."
             pins = "".join(f"{pin}\n" for _, pin in chosen)
-            found.append(_packages(cell, part, pins, names, f"{name}-{len(found) + 1}"))
+            held = {package for package, _ in chosen}
+            found.append(_packages(cell, part, pins, held, names, f"{name}-{len(found) + 1}"))
     if rest:
         pins = "".join(f"{pin}\n" for _, pin in rest) if found else text
-        found.append(_packages(cell, part, pins, purpose, name))
+        found.append(_packages(cell, part, pins, {package for package, _ in rest}, purpose, name))
     return found
 
 
-def _packages(cell: Image, part: lock.Part, pins: str, purpose: str, name: str) -> Stage:
-    held = {name for name, _ in wheels.entries(pins)}
+def _packages(cell: Image, part: lock.Part, pins: str, held: set[str], purpose: str, name: str) -> Stage:
+    """A stage that installs pins; `held`: their names."""
     left_out = [path for package, paths in cell.leave_out.items() if package in held for path in paths]
     return Stage(
         name=name,

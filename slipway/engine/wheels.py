@@ -39,6 +39,13 @@ def pins(lock: str) -> tuple[Pin, ...]:
 
 
 @cache
+def versions(lock: str) -> tuple[tuple[str, str], ...]:
+    """Names, in their normal form, and versions of the pins of a lock: all that most who read one want to know."""
+    found = ((name, re.match(r"[A-Za-z0-9._-]+==([^\s\\;]+)", entry)) for name, entry in entries(lock))
+    return tuple((name, match[1]) for name, match in found if match)
+
+
+@cache
 def entries(lock: str) -> tuple[tuple[str, str], ...]:
     """The entries of a lock in their order: a distribution's normal name, and the text that pins it."""
     texts = (entry.rstrip() for entry in re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE))
