@@ -17,7 +17,8 @@ from typing import IO, NamedTuple
 from slipway.emulator.job import LogLine, TrainingJob
 from slipway.emulator.layout import HostFolders
 from slipway.emulator.meter import Meter
-from slipway.engine.docker import INTERRUPTS, Container, Exit, uninterrupted
+from slipway.engine.docker import Container, Exit
+from slipway.engine.interrupts import INTERRUPTS, uninterrupted
 from slipway.files import naming_full_disk
 
 SPOT = "spot interruption"

@@ -19,7 +19,8 @@ from pathlib import Path
 from slipway.emulator import layout, model_data
 from slipway.emulator.exchange import Answer, NoAnswer, Request, exchange, streaming
 from slipway.emulator.job import LogLine
-from slipway.engine.docker import Container, ContainerSpec, Engine, Exit, Mount, Run, uninterrupted
+from slipway.engine.docker import Container, ContainerSpec, Engine, Exit, Mount, Run
+from slipway.engine.interrupts import uninterrupted
 from slipway.errors import EndpointError, Fault, InputError
 from slipway.files import naming_full_disk
 

@@ -27,7 +27,8 @@ from slipway.emulator.meter import Meter
 from slipway.emulator.metrics import MetricValue
 from slipway.emulator.outcome import gather
 from slipway.emulator.pipes import Pipe
-from slipway.engine.docker import ContainerSpec, Engine, Mount, uninterrupted
+from slipway.engine.docker import ContainerSpec, Engine, Mount
+from slipway.engine.interrupts import uninterrupted
 from slipway.errors import EngineError, InputError, SlipwayError
 from slipway.files import naming_full_disk
 

@@ -11,8 +11,6 @@ import contextlib
 import json
 import os
 import secrets
-import signal
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway import process
+from slipway.engine.interrupts import uninterrupted
 from slipway.errors import EngineError, NoDeviceError, NotFoundError
 
 LABEL = "slipway.run"
@@ -27,9 +26,6 @@ OWNER = "slipway.pid"
 
 LONGEST_LINE = 1 << 20
 """Bytes after which a line without a line feed is handed on in parts, so that memory stays bounded."""
-
-INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals that mean: stop and clear away. Those that Python does not handle end the process as ever."""
 
 _COMES_BACK = 20
 """Times, a second apart, that an engine which went away is asked to remove what a run made."""
@@ -345,26 +341,6 @@ def whole_lines(frames: Iterable[tuple[bytes | None, bytes | None]]) -> Iterator
     for stream, rest in rests.items():
         if rest:
             yield stream, bytes(rest)
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C (and the like, where handled) back for a block, so that nothing is made that nobody knows of."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    held: list[int] = []
-    former = {number: signal.getsignal(number) for number in INTERRUPTS}
-    handled = {number: handler for number, handler in former.items() if callable(handler)}
-    for number in handled:
-        signal.signal(number, lambda number, frame: held.append(number))
-    try:
-        yield
-    finally:
-        for number, handler in handled.items():
-            signal.signal(number, handler)
-        if held:
-            handled[signal.Signals(held[0])](held[0], None)
 
 
 def _gpus(asked: bool | int) -> Any:

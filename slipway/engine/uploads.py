@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from slipway.engine.docker import Engine, uninterrupted
+from slipway.engine.docker import Engine
+from slipway.engine.interrupts import uninterrupted
 from slipway.errors import AuthError, EngineError, NotFoundError, RegistryError, SlipwayError, TagConflictError
 from slipway.registry import Credentials, is_loopback, login_command
 

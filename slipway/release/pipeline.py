@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slipway.engine.docker import uninterrupted
+from slipway.engine.interrupts import uninterrupted
 from slipway.errors import EngineError, SlipwayError
 from slipway.files import locked
 from slipway.records import Build, Push

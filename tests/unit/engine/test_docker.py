@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipway.engine import docker
-from slipway.engine.docker import Engine, uninterrupted, whole_lines
+from slipway.engine.docker import Engine, whole_lines
+from slipway.engine.interrupts import uninterrupted
 from slipway.errors import EngineError, NoDeviceError
 
 frames = st.lists(st.tuples(st.none() | st.binary(), st.none() | st.binary()))
