@@ -401,16 +401,36 @@ def test_ctrl_c_at_any_moment_leaves_nothing(bench: Bench, script: Script) -> No
 
 
 class Failing(Interrupting):
-    """An engine's client that loses its engine when it is to wait for a container."""
+    """An engine's client that loses its engine when it waits for a container; `back`: it is there again at once."""
+
+    back = False
+    waits = 0
 
     def wait(self, *args: Any, **options: Any) -> Any:
+        if self.back and self.waits:
+            return self.api.wait(*args, **options)
+        self.waits += 1
         raise requests.ConnectionError("gone")
+
+    def inspect_container(self, *args: Any, **options: Any) -> Any:
+        if self.waits and not self.back:
+            raise requests.ConnectionError("gone")
+        return self.api.inspect_container(*args, **options)
 
 
 def test_an_engine_that_goes_away_is_named(bench: Bench, script: Script) -> None:
     job = TrainingJob(image=bench.image, source=script("pass"), entry="train.py")
     with pytest.raises(EngineError, match=r"stopped answering \(wait for algo-1\): gone"):
         run_training(job, Engine(Failing(bench.engine._api, 0)), bench.output)
+
+
+def test_a_wait_that_was_cut_off_is_taken_up_again(bench: Bench, script: Script) -> None:
+    """As by what stands between, to which a long silence is an end."""
+    job = TrainingJob(image=bench.image, source=script("import sys; sys.exit(3)"), entry="train.py")
+    api = Failing(bench.engine._api, 0)
+    api.back = True
+    assert run_training(job, Engine(api), bench.output).exit_code == 3
+    assert api.waits == 1
 
 
 def test_ctrl_c_loses_no_line(bench: Bench, script: Script) -> None:
