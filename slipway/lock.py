@@ -52,13 +52,12 @@ class Part:
     def inputs(self, locks: Mapping[str, str]) -> str:
         """Hash of all that decides the lock; it stands in the lock's second line."""
         # Of the parts that it stands under only the pins count: a new hash of the same version changes nothing here.
-        bound = sorted(pin for name in self.under for pin in wheels.versions(locks.get(name, "")))
-        data = [sorted(self.requirements), self.python, self.platform, bound]
+        data = [sorted(self.requirements), self.python, self.platform, sorted(self.bound(locks))]
         return hashlib.sha256(json.dumps(data).encode()).hexdigest()[:32]
 
-    def bound(self, locks: Mapping[str, str]) -> tuple[wheels.Pin, ...]:
-        """The pins that are installed below it."""
-        return tuple(pin for name in self.under for pin in wheels.pins(locks.get(name, "")))
+    def bound(self, locks: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """Names and versions that are installed below it."""
+        return tuple(pin for name in self.under for pin in wheels.versions(locks.get(name, "")))
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def resolve(
             argv.append("--no-deps")
         if part.under:
             bound = Path(scratch) / "bound.txt"
-            bound.write_text("".join(f"{pin.name}=={pin.version}\n" for pin in part.bound(locks)))
+            bound.write_text("".join(f"{name}=={version}\n" for name, version in part.bound(locks)))
             argv += ["--constraint", bound]
         for path in pip.constraints:
             argv += ["--constraint", path]
@@ -150,7 +149,7 @@ def resolve(
                 f"{part.name} cannot be locked: {error.message}", fix="change the requirements, or the index settings"
             ) from None
         text = out.read_text()
-    held = {pin.name for pin in part.bound(locks)}
+    held = {name for name, _ in part.bound(locks)}
     return _HEADER + f"# inputs: {part.inputs(locks)}\n" + _without(text, held)
 
 
@@ -217,7 +216,7 @@ def _wheel_index(part: Part, locks: Mapping[str, str], pip: PipSettings, setting
     """The framework's own index, unless a wheel folder of the host already holds the build that the stack pins."""
     asked = [match for match in (re.fullmatch(r"([\w.-]+)==(\S+)", line) for line in part.requirements) if match]
     pinned = [(match[1], match[2]) for match in asked]
-    pinned += [(pin.name, pin.version) for pin in part.bound(locks)]
+    pinned += part.bound(locks)
     tag = "cp" + part.python.replace(".", "")
     for name, version in pinned if part.wheel_index else ():
         for wheel in wheels.wheels_of(name, pip):

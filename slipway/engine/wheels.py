@@ -16,6 +16,8 @@ from slipway import process, toolkits
 from slipway.files import locked, naming_full_disk, same_file, sha256_file
 from slipway.settings import PipSettings
 
+_PINNED = re.compile(r"[A-Za-z0-9._-]+==([^\s\\;]+)")
+
 
 @dataclass(frozen=True)
 class Pin:
@@ -31,7 +33,7 @@ def pins(lock: str) -> tuple[Pin, ...]:
     """The pins of a hashed requirements file, names in their normal form (PEP 503)."""
     found = []
     for name, entry in entries(lock):
-        match = re.match(r"[A-Za-z0-9._-]+==([^\s\\;]+)", entry)
+        match = _PINNED.match(entry)
         if match:
             hashes = frozenset(re.findall(r"--hash=sha256:([0-9a-f]{64})", entry))
             found.append(Pin(name, match[1], hashes))
@@ -41,7 +43,7 @@ def pins(lock: str) -> tuple[Pin, ...]:
 @cache
 def versions(lock: str) -> tuple[tuple[str, str], ...]:
     """Names, in their normal form, and versions of the pins of a lock: all that most who read one want to know."""
-    found = ((name, re.match(r"[A-Za-z0-9._-]+==([^\s\\;]+)", entry)) for name, entry in entries(lock))
+    found = ((name, _PINNED.match(entry)) for name, entry in entries(lock))
     return tuple((name, match[1]) for name, match in found if match)
 
 
