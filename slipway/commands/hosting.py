@@ -19,6 +19,7 @@ from slipway.emulator.multi_model import MultiModel
 from slipway.emulator.runtime import Endpoint, Limits, ModelError, RuntimeServer
 from slipway.emulator.transform import ObjectResult, TransformJob, TransformResult, run_transform
 from slipway.engine.docker import Engine
+from slipway.engine.interrupts import LONGEST_WAIT
 from slipway.errors import EndpointError, InputError
 from slipway.records import Records
 from slipway.settings import Settings
@@ -184,7 +185,7 @@ def _until_stopped(endpoint: Endpoint, serving: Serving, port: int, console: Con
         console.say(f"  boto3.client('sagemaker-runtime', endpoint_url='{server.url}'), EndpointName='{endpoint.name}'")
         console.result({"url": server.url, "endpoint": endpoint.name, "log": str(serving.log)})
         try:
-            while not serving.ended.wait(3600.0):
+            while not serving.ended.wait(LONGEST_WAIT):
                 pass
         except KeyboardInterrupt:
             ended = serving.stop()

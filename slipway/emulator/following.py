@@ -18,7 +18,7 @@ from slipway.emulator.job import LogLine, TrainingJob
 from slipway.emulator.layout import HostFolders
 from slipway.emulator.meter import Meter
 from slipway.engine.docker import Container, Exit
-from slipway.engine.interrupts import INTERRUPTS, uninterrupted
+from slipway.engine.interrupts import INTERRUPTS, LONGEST_WAIT, uninterrupted
 from slipway.files import naming_full_disk
 
 SPOT = "spot interruption"
@@ -132,10 +132,12 @@ class Follower:
         self._stop("Ctrl-C")
 
     def _step(self, logs: Mapping[str, IO[bytes]]) -> None:
+        left = max(self._deadline - time.monotonic(), 0.0)
         try:
-            event = self._events.get(timeout=max(self._deadline - time.monotonic(), 0.0))
+            event = self._events.get(timeout=min(left, LONGEST_WAIT))
         except queue.Empty:
-            self._out_of_time()
+            if left <= LONGEST_WAIT:
+                self._out_of_time()
             return
         if event.host is None:
             self._interrupted()

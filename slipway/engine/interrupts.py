@@ -1,4 +1,4 @@
-"""Ctrl-C and its like, held back while something is made or removed."""
+"""Ctrl-C and its like: held back while something is made or removed, and never waited past."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from collections.abc import Iterator
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that mean: stop and clear away. Those that Python does not handle end the process as ever."""
+
+LONGEST_WAIT = 1.0
+"""Seconds that the main thread waits for anything at a time. A Ctrl-C that comes right before a wait, or to another
+thread, does not end it: Python runs the handler when the wait is over, and a silent job would keep it for ever."""
 
 
 @contextlib.contextmanager

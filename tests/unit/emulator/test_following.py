@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,6 +40,33 @@ class Signalled(Ended):
 
     def signal(self, name: str) -> None:
         self.sent.append(name)
+
+
+class Silent(Signalled):
+    """A container that prints a line, and then nothing until it is told to stop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopped = threading.Event()
+
+    def signal(self, name: str) -> None:
+        super().signal(name)
+        self.stopped.set()
+
+    def output(self) -> Iterator[tuple[str, bytes]]:
+        yield "stdout", b"ready\n"
+        self.stopped.wait(0.2)  # the main thread has seen the line by now, and waits for the next one
+        # To this thread: the main one's wait does not end by it, no more than by one that comes right before the wait.
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        self.stopped.wait(60.0)
+
+
+def test_a_ctrl_c_that_does_not_end_the_wait_is_heard_all_the_same(tmp_path: Path) -> None:
+    container = Silent()
+    host = Host("algo-1", cast(Any, None), cast(Container, container), container.output(), tmp_path / "algo-1.log")
+    follower = Follower(TrainingJob(image="any"), [host], Hearing(Meter((), None)), 30.0)
+    follower.follow()
+    assert (follower.stopped_by, container.sent) == ("Ctrl-C", ["SIGTERM"])
 
 
 def test_a_ctrl_c_in_a_spot_interruption_ends_the_job_and_the_second_one_kills(tmp_path: Path) -> None:
