@@ -27,6 +27,7 @@ STANDS_ON = {
 ON_ONE_PYTHON = ("test_installs.py", "test_mpi.py", "test_torch_distributed.py")
 
 _INSTALL = ("install", "--quiet", "--disable-pip-version-check", "--require-hashes")
+_WORKFLOW_SCHEMA = ("--quiet", "--builtin-schema", "vendor.github-workflows")
 _INTEGRATION = "mark.integration"
 _SLOW = "mark.slow"
 _SUPPORTED = re.compile(r"Programming Language :: Python :: (3\.\d+)")
@@ -80,6 +81,7 @@ def known(project: Path, state: Path) -> list[Step]:
                 _module("ruff", "format", "--check", "."),
                 *(_module("ruff", "check", f"toolkits/{name}") for name in toolkits),
                 (_beside_python("shellcheck"), "run", ".ci/run"),
+                (_beside_python("check-jsonschema"), *_WORKFLOW_SCHEMA, *_workflows(project)),
             ),
         ),
         Step("types", (_module("mypy"),)),
@@ -259,6 +261,10 @@ def _module(name: str, *arguments: str) -> tuple[str, ...]:
 
 def _pytest(*arguments: str) -> tuple[str, ...]:
     return _module("pytest", "-q", *arguments)
+
+
+def _workflows(project: Path) -> list[str]:
+    return sorted(path.relative_to(project).as_posix() for path in project.glob(".github/workflows/*.yml"))
 
 
 def _beside_python(program: str) -> str:

@@ -115,6 +115,9 @@ def test_it_is_thin_pinned_and_asks_for_little(name: str) -> None:
     for job in parsed["jobs"].values():
         assert job["timeout-minutes"] <= 180
         granted = job.get("permissions", {})
+        (checkout,) = [step for step in job["steps"] if "actions/checkout@" in step.get("uses", "")]
+        kept = checkout.get("with", {}).get("persist-credentials", True)
+        assert kept == (granted.get("contents") == "write"), "a token that stays in .git is there for every later step"
         assert ("id-token" in granted) == any("aws-actions" in step.get("uses", "") for step in job["steps"])
     for _, step in steps(name):
         if "uses" in step:
@@ -122,6 +125,18 @@ def test_it_is_thin_pinned_and_asks_for_little(name: str) -> None:
         else:
             assert len(step["run"].strip().splitlines()) <= 4
             assert "./run " in step["run"] or ".ci/run" in step["run"] or "git " in step["run"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_blocks_pass_shellcheck(name: str, tmp_path: Path) -> None:
+    scripts = []
+    for at, (_, step) in enumerate(steps(name)):
+        if "run" in step:
+            scripts.append(tmp_path / f"{at}.bash")
+            scripts[-1].write_text("#!/bin/bash\nset -eo pipefail\n" + step["run"])
+    program = Path(sys.executable).with_name("shellcheck")
+    checked = subprocess.run([program, *scripts], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)

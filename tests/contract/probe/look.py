@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 ANYBODY = 4711
 PLACES = ("/proc", "/sys", "/dev", "/run/slipway-probe")
@@ -55,22 +56,26 @@ def main():
         re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower(): distribution.version
         for distribution in importlib.metadata.distributions()
     }
-    checked = run([sys.executable, "-m", "pip", "check", "--disable-pip-version-check"])
-    leftovers, secrets = walk()
-    facts = {
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "interpreters": {name: interpreter(name) for name in ("python", "python3", "pip", "pip3")},
-        "machine": platform.machine(),
-        "os": os_release(),
-        "packages": packages,
-        "pip_check": checked,
-        "imports": imports([name for name in ADVERTISED if found(name.partition(".")[0])]),
-        "cuda_architectures": cuda_architectures(packages),
-        "train": executable(shutil.which("train")),
-        "serve": executable(shutil.which("serve")),
-        "leftovers": leftovers,
-        "secrets": secrets,
-    }
+    remains = [path for place in EMPTY for path in listing(place) if not os.path.isdir(path) or listing(path)]
+    # Imports take longest, and may leave caches of their own: the rest is looked at beside them.
+    with ThreadPoolExecutor(2) as pool:
+        imported = pool.submit(imports, [name for name in ADVERTISED if found(name.partition(".")[0])])
+        checked = pool.submit(run, [sys.executable, "-m", "pip", "check", "--disable-pip-version-check"])
+        leftovers, secrets = walk()
+        facts = {
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "interpreters": {name: interpreter(name) for name in ("python", "python3", "pip", "pip3")},
+            "machine": platform.machine(),
+            "os": os_release(),
+            "packages": packages,
+            "cuda_architectures": cuda_architectures(packages),
+            "train": executable(shutil.which("train")),
+            "serve": executable(shutil.which("serve")),
+            "leftovers": sorted({*remains, *leftovers}),
+            "secrets": secrets,
+            "pip_check": checked.result(),
+            "imports": imported.result(),
+        }
     print("facts\t" + json.dumps(facts), flush=True)
 
 
@@ -152,8 +157,6 @@ def os_release():
 def walk():
     """Files that no image should hold, and those that hold a secret or are there to hold one."""
     leftovers, secrets = [], []
-    for place in EMPTY:
-        leftovers += [path for path in listing(place) if not os.path.isdir(path) or listing(path)]
     for folder, folders, names in os.walk("/"):
         folders[:] = [name for name in folders if os.path.join(folder, name) not in PLACES]
         leftovers += [os.path.join(folder, name) for name in folders if name in REPOSITORIES]
@@ -166,7 +169,7 @@ def walk():
                 secrets.append(f"{path} is a file for credentials")
             elif KEY_FILES.fullmatch(name) and not library and holds_key(path):
                 secrets.append(f"{path} holds a key or a password")
-    return sorted(set(leftovers)), secrets
+    return leftovers, secrets
 
 
 def listing(folder):
