@@ -86,6 +86,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Two]:
         for registry in registries:
             registry.start()
             stack.callback(registry.kill)
+            stack.callback(registry.tell)
         source, target = registries
         yield Two(source, target, *(stack.enter_context(proxying(one.port)) for one in (target, source)))
 

@@ -36,13 +36,18 @@ class PasswordRegistry:
     def host(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
     def start(self) -> None:
-        self.child = subprocess.Popen(
-            [shutil.which("docker-registry") or "docker-registry", "serve", self.folder / "config.yml"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        with self.log.open("ab") as log:
+            self.child = subprocess.Popen(
+                [shutil.which("docker-registry") or "docker-registry", "serve", self.folder / "config.yml"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
         while self.child.poll() is None:
             with contextlib.suppress(OSError):
                 self.get("/v2/")
@@ -57,6 +62,10 @@ class PasswordRegistry:
         if self.child is not None:
             self.kill()
             self.start()
+
+    def tell(self) -> None:
+        """Print the end of its log, which pytest shows with a test that failed."""
+        print(f"{self.user}'s registry said:", *self.log.read_text(errors="replace").splitlines()[-40:], sep="\n  ")
 
     def kill(self) -> None:
         if self.child is not None:
