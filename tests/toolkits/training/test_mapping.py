@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sagemaker_training import mapping
+from sagemaker_training import mapping, settings
 
 TABLE = [
     ("int", "10", "10", "10"),
@@ -91,6 +91,12 @@ def test_all_wrong_switches_are_named_before_anything_runs(job):
     assert (done.code, done.out) == (1, "")
     for name, value in wrong.items():
         assert f"SLIPWAY_{name}={value!r}" in done.failure
+
+
+@pytest.mark.parametrize("limit, seconds", [("stop_grace", 110), ("dns_timeout", 900), ("host_timeout", 300)])
+def test_limits_that_nobody_changed(monkeypatch, limit, seconds):
+    monkeypatch.delenv(f"SLIPWAY_{limit.upper()}", raising=False)
+    assert getattr(settings, limit)() == seconds
 
 
 def test_argument_vector_replaces_the_options(job):

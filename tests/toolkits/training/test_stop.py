@@ -47,6 +47,7 @@ def test_while_the_script_runs_its_handler_saves(job, number):
     job.script(SAVES.replace("signal.SIGTERM", f"signal.{number.name}"))
     done = stop_when_ready(job, number)
     assert (done.code, done.out) == (0, "saved\n")
+    assert f"{number.name} is passed on; the process group has 110 s to end" in done.err
     assert (job.base / "model/model.txt").read_text() == "saved"
     assert done.success
 
