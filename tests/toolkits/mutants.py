@@ -33,6 +33,8 @@ _FLIPPED = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not",
     ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
 }  # fmt: skip
+_LOGIC = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.If, ast.IfExp, ast.For, ast.Try, ast.comprehension)
+_WITHOUT = ("__main__.py", "_version.py")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::\w+)", re.MULTILINE)
 
 
@@ -123,6 +125,31 @@ def copy() -> Iterator[Copy]:
 def kept() -> list[Mutant]:
     """Those of mutants.tsv."""
     return [Mutant(*line.split("\t")) for line in KEPT.read_text(encoding="utf-8").splitlines() if line]
+
+
+def of(toolkit: str) -> list[Mutant]:
+    """Those of mutants.tsv for a toolkit. Raises ValueError where a line that is to be changed is not there once."""
+    found = [one for one in kept() if one.toolkit == toolkit]
+    for one in found:
+        changed(source(one.toolkit, one.file).read_text(encoding="utf-8"), one)
+    return found
+
+
+def lacking(toolkit: str) -> list[str]:
+    """Files of a toolkit's package that have logic and no row in mutants.tsv."""
+    package = source(toolkit, "__init__.py").parent
+    have = {one.file for one in of(toolkit)}
+    files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+    return sorted(
+        name
+        for name, path in files.items()
+        if name not in have and path.name not in _WITHOUT and has_logic(path.read_text(encoding="utf-8"))
+    )
+
+
+def has_logic(text: str) -> bool:
+    """Whether a file decides or does anything: one of names and constants alone needs no mutant."""
+    return any(isinstance(node, _LOGIC) for node in ast.walk(ast.parse(text)))
 
 
 def changed(text: str, mutant: Mutant) -> str:

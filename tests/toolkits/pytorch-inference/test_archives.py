@@ -27,6 +27,7 @@ class Net:
     [
         ({"net__data_dot_pkl": b"", "net__constants_dot_pkl": b"", "net__code__net_dot_py": b""}, Kind.TORCHSCRIPT),
         ({"net__data_dot_pkl": b"\x80\x02}.", "net__version": b"3"}, Kind.PICKLED),
+        ({"net__data_dot_pkl": b"\x80\x02}.", "net__config_dot_json": b"{}"}, Kind.PICKLED),
         ({"net__models__model_dot_json": b"{}", "net__archive_format": b"pt2"}, Kind.EXPORTED),
         ({"serialized_exported_program_dot_json": b"{}", "version": b"8.2"}, Kind.EXPORTED),
         ({"net__data__aotinductor__model__net_dot_so": b"", "net__archive_format": b"pt2"}, Kind.COMPILED),

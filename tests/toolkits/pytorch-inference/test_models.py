@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+
 import pytest
 from sagemaker_pytorch_serving_container import models
 from sagemaker_pytorch_serving_container.models import ModelLoadError
@@ -79,3 +82,45 @@ def test_an_empty_folder_is_told(tmp_path, make, said):
 def test_what_cannot_be_served_is_named_with_what_to_do(tmp_path, members, said):
     with pytest.raises(ModelLoadError, match=said):
         models.load(archive(tmp_path / "model.pth", **members), device=None)
+
+
+def refusing(said):
+    def load(path, map_location):
+        raise RuntimeError(said)
+
+    return SimpleNamespace(load=load)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("Unknown builtin op: torchvision::nms.\nCould not find", r"operator torchvision::nms .*\(torchvision\?\)"),
+        ("unexpected end of file\nat frame 3", r"cannot be loaded: unexpected end of file$"),
+    ],
+)
+def test_torchscript_that_cannot_be_loaded_is_told_by_its_first_line(torch, tmp_path, reason, said):
+    torch.jit = refusing(reason)
+    path = archive(tmp_path / "model.pt", net__data_dot_pkl=b"", net__constants_dot_pkl=b"")
+    with pytest.raises(ModelLoadError, match=said):
+        models.load(path, device="cpu")
+
+
+@pytest.mark.parametrize(
+    "entry", [{"use_pickle": True, "path_name": "weight_0"}, {"use_pickle": False, "path_name": "opaque_obj_0"}]
+)
+@pytest.mark.parametrize("file", ["model_weights_config_dot_json", "model_constants_config_dot_json"])
+def test_an_exported_program_with_pickled_objects_is_not_opened(torch, tmp_path, entry, file):
+    members = {
+        "net__models__model_dot_json": b"{}",
+        f"net__data__weights__{file}": json.dumps({"config": {"a": entry}}),
+    }
+    with pytest.raises(ModelLoadError, match=r"1 pickled object\(s\) in data/weights/model_.*runs code that the file"):
+        models.load(archive(tmp_path / "model.pt2", **members), device="cpu")
+
+
+def test_an_exported_program_whose_members_name_classes_is_not_opened(torch, tmp_path):
+    torch.serialization = SimpleNamespace(get_unsafe_globals_in_checkpoint=lambda file: ["os.system", "builtins.eval"])
+    inner = archive(tmp_path / "inner.zip", net__data_dot_pkl=b"").read_bytes()
+    members = {"serialized_exported_program_dot_json": b"{}", "serialized_constants_dot_pt": inner}
+    with pytest.raises(ModelLoadError, match=r"objects of builtins\.eval, os\.system in serialized_constants\.pt"):
+        models.load(archive(tmp_path / "model.pt2", **members), device="cpu")
