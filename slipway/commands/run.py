@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import math
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -223,11 +224,13 @@ def number(value: float | None) -> str:
 
 
 def plain(value: Any) -> Any:
-    """JSON has no number that is not finite."""
+    """JSON has no number that is not finite, and no time."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -16,7 +16,7 @@ from slipway.emulator.channels import Channel
 from slipway.emulator.cluster import InstanceGroup, Placed
 from slipway.emulator.history import Transition
 from slipway.emulator.layout import CHECKPOINTS
-from slipway.emulator.metrics import MetricDefinition, MetricProblem, MetricSummary
+from slipway.emulator.metrics import FinalMetric, MetricDefinition, MetricProblem, MetricSummary
 from slipway.engine.docker import Mount, Ulimit
 from slipway.errors import Fault, InputError, Interrupted, nearest
 
@@ -106,7 +106,7 @@ class TrainingResult:
 
     `status`: Completed, Failed or Stopped. `stopped_by`: empty, `time limit`, `caller` or `Ctrl-C`. `exit_code` is that
     of the first host that ended with another than 0. `model` and `output` are None where the job left nothing.
-    `transitions` are the secondary statuses, the last one final.
+    `transitions` are the secondary statuses, the last one final; `final_metric_data_list` has the service's own shape.
     """
 
     name: str
@@ -117,6 +117,7 @@ class TrainingResult:
     seconds: float
     hosts: tuple[HostResult, ...]
     metrics: tuple[MetricSummary, ...]
+    final_metric_data_list: tuple[FinalMetric, ...]
     problems: tuple[MetricProblem, ...]
     model: Path | None
     output: Path | None

@@ -11,10 +11,11 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timezone
 from types import FrameType
 
 from slipway.emulator import nearmiss, patterns
-from slipway.emulator.metrics import MetricDefinition, MetricProblem, MetricSummary, MetricValue
+from slipway.emulator.metrics import FinalMetric, MetricDefinition, MetricProblem, MetricSummary, MetricValue
 
 PATIENCE = 1.0
 """Seconds of computing that one definition may spend on one line."""
@@ -39,6 +40,7 @@ class _Series:
         self.word = nearmiss.word(definition)
         self.count = 0
         self.last: float | None = None
+        self.seen: datetime | None = None  # when the last value came
         self.min: float | None = None
         self.max: float | None = None
         self.line = ""  # the one being searched
@@ -121,6 +123,14 @@ class Meter:
     def summaries(self) -> tuple[MetricSummary, ...]:
         return tuple(MetricSummary(s.definition.name, s.count, s.last, s.min, s.max) for s in self._series)
 
+    def finals(self) -> tuple[FinalMetric, ...]:
+        """FinalMetricDataList: of each metric that has a value the last one."""
+        return tuple(
+            FinalMetric(MetricName=s.definition.name, Value=s.last, Timestamp=s.seen)
+            for s in self._series
+            if s.last is not None and s.seen is not None
+        )
+
     def problems(self) -> tuple[MetricProblem, ...]:
         """What is wrong with the definitions, as far as this log shows it."""
         for series in self._series:
@@ -137,6 +147,7 @@ class Meter:
             series.give_up()
 
     def _search(self, series: _Series, block: str) -> None:
+        before = series.count
         try:
             for line in _lines_with(series.literal, block):
                 value = series.look(line)
@@ -144,6 +155,8 @@ class Meter:
                     self._on_value(MetricValue(series.definition.name, value, line))
         except _TooSlow:
             series.give_up()
+        if series.count > before:
+            series.seen = datetime.now(timezone.utc)
         if series.count == 0 and len(series.candidates) < _CANDIDATES:
             found = (line for line in _lines_with(series.word, block) if nearmiss.likely(series.word, line))
             series.candidates += [line for line, _ in zip(found, range(_CANDIDATES), strict=False)]

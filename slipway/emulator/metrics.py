@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from slipway import tables
 from slipway.emulator import patterns
@@ -49,6 +50,14 @@ class MetricSummary:
     last: float | None
     min: float | None
     max: float | None
+
+
+class FinalMetric(TypedDict):
+    """One of FinalMetricDataList, named as the service's MetricData is: a metric's last value, and when it was seen."""
+
+    MetricName: str
+    Value: float
+    Timestamp: datetime
 
 
 @dataclass(frozen=True)

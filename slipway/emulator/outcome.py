@@ -44,6 +44,7 @@ def gather(
         seconds=seconds,
         hosts=tuple(hosts),
         metrics=follower.hear.meter.summaries(),
+        final_metric_data_list=follower.hear.meter.finals(),
         problems=follower.hear.meter.problems(),
         model=model if model.exists() else None,
         output=artefacts if artefacts.exists() else None,

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
@@ -575,6 +576,9 @@ def test_the_command_shows_log_metrics_and_artefacts(bench: Bench, script: Scrip
     code, stdout, _ = Command(*options, "--json").end()
     document = json.loads(stdout)
     assert (code, document["status"], document["metrics"][0]["last"]) == (0, "Completed", 0.8125)
+    finals = document["final_metric_data_list"]
+    assert [(each["MetricName"], each["Value"]) for each in finals] == [("accuracy", 0.8125), ("f1", 0.5)]
+    assert all(datetime.fromisoformat(each["Timestamp"]).utcoffset() == timedelta() for each in finals)
     assert [each["status"] for each in document["transitions"]][-2:] == ["Uploading", "Completed"]
 
 

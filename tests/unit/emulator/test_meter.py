@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import datetime, timezone
 
+import botocore.session
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +37,19 @@ def test_last_least_greatest_and_count() -> None:
     assert found.problems() == ()
     assert [value.value for value in values if value.name == "accuracy"] == [0.5, 0.75, 0.625]
     assert values[0].line == "epoch 0: {'accuracy': 0.5, 'f1': 0.25}"
+
+
+def test_final_values_have_the_shape_of_the_service_and_the_time_of_the_last_value() -> None:
+    found = Meter((ACCURACY, MetricDefinition("f1", "'f1': ([0-9.]+)"), MetricDefinition("none", "none=([0-9]+)")))
+    found.feed("{'accuracy': 0.5, 'f1': 0.25}\n")
+    between = datetime.now(timezone.utc)
+    found.feed("{'accuracy': 0.25}\n")
+    accuracy, f1 = found.finals()
+    shape = botocore.session.get_session().get_service_model("sagemaker").shape_for("MetricData")
+    assert set(accuracy) == set(shape.members)
+    assert (accuracy["MetricName"], accuracy["Value"]) == ("accuracy", 0.25)
+    assert (f1["MetricName"], f1["Value"]) == ("f1", 0.25)
+    assert f1["Timestamp"] <= between <= accuracy["Timestamp"]
 
 
 def test_only_the_first_match_of_a_line_counts() -> None:
