@@ -19,11 +19,10 @@ from slipway.emulator.training import run_training
 from slipway.engine.docker import ContainerSpec, Engine
 
 from . import training_hosts
+from .clients import sdk
 from .training_hosts import Host, build_image, build_wheels, start_hosts
 
 pytestmark = pytest.mark.integration
-
-BASE = "mxnet-training:1.9.1-cpu-py311-debian12-dev"
 
 TWO_RANKS_EACH = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
 JOB = {"sagemaker_program": "train.py", "sagemaker_container_log_level": 30, **TWO_RANKS_EACH}
@@ -98,12 +97,11 @@ for number in range(20000):
 @pytest.fixture(scope="session")
 def mpi_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An image with Open MPI and ssh, and the base toolkit of this tree."""
-    engine.image(BASE)
     context = tmp_path_factory.mktemp("mpi")
     build_wheels(context, "training")
     reference = build_image(
         context,
-        f"FROM {BASE}",
+        f"FROM {sdk.training_image(engine, 'mxnet')}",
         "RUN --mount=type=bind,target=/wheels"
         " python -m pip install --no-index --no-deps --force-reinstall --no-cache-dir /wheels/*.whl",
     )

@@ -7,18 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from slipway import process
 from slipway.emulator.job import TrainingJob
 from slipway.emulator.training import run_training
 from slipway.engine.docker import Engine
 
 from .conftest import members
-from .training_hosts import build_image, build_wheels, start_hosts
+from .training_hosts import start_hosts, training_image
 
 pytestmark = pytest.mark.integration
 
-BASE = "mxnet-training:1.9.1-cpu-py311-debian12-dev"
-TRAINING_MODULE = "sagemaker_mxnet_container.training:main"
 JOB = {"sagemaker_parameter_server_enabled": True, "_ps_port": 8123}
 
 SUM = """\
@@ -48,19 +45,8 @@ time.sleep(300)
 
 @pytest.fixture(scope="module")
 def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An MXNet image with the toolkits of this tree."""
-    engine.image(BASE)
-    context = tmp_path_factory.mktemp("mxnet")
-    build_wheels(context, "training", "mxnet-training")
-    reference = build_image(
-        context,
-        f"FROM {BASE}",
-        "RUN --mount=type=bind,target=/wheels"
-        " python -m pip install --no-index --no-deps --force-reinstall --no-cache-dir /wheels/*.whl",
-        f"ENV SAGEMAKER_TRAINING_MODULE={TRAINING_MODULE}",
-    )
-    yield reference
-    process.run(["docker", "image", "rm", "--force", reference], check=False)
+    with training_image(engine, tmp_path_factory.mktemp("mxnet"), "mxnet") as made:
+        yield made
 
 
 def test_workers_sum_in_one_store_and_the_first_host_saves(engine: Engine, image: str, tmp_path: Path) -> None:
@@ -85,3 +71,24 @@ def test_a_failed_worker_ends_the_other_host_with_its_cause(engine: Engine, imag
         assert (second.end(), first.end()) == (1, 1)
         assert second.failure.startswith("ValueError: bad batch")
         assert first.failure.startswith("Host algo-2 failed first, with exit code 1: ValueError: bad batch")
+
+
+LOST = """\
+import time
+print("training", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("dies", [0, 1])
+def test_a_lost_host_ends_the_other(engine: Engine, image: str, tmp_path: Path, dies: int) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.py").write_text(LOST)
+    values = {"sagemaker_program": "train.py", **JOB}
+    with start_hosts(engine, image, tmp_path, source, values) as pair:
+        for host in pair:
+            host.wait_for("training")
+        pair[dies].container.signal("SIGKILL")
+        assert pair[1 - dies].end(120) not in (0, 137)
+        assert pair[1 - dies].failure.startswith(f"Host {pair[dies].name} was lost"), pair[1 - dies].failure

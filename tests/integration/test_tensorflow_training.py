@@ -8,17 +8,13 @@ from typing import Any
 
 import pytest
 
-from slipway import process
 from slipway.emulator.job import TrainingJob, TrainingResult
 from slipway.emulator.training import run_training
 from slipway.engine.docker import Engine
 
-from .training_hosts import build_image, build_wheels, start_hosts
+from .training_hosts import start_hosts, training_image
 
 pytestmark = pytest.mark.integration
-
-BASE = "tensorflow-training:2.21.0-cpu-py311-debian12-dev"
-TRAINING_MODULE = "sagemaker_tensorflow_container.training:main"
 
 MIRRORED = """\
 import json, os
@@ -85,19 +81,8 @@ with v1.Graph().as_default():
 
 @pytest.fixture(scope="module")
 def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A TensorFlow image with the toolkits of this tree."""
-    engine.image(BASE)
-    context = tmp_path_factory.mktemp("tensorflow")
-    build_wheels(context, "training", "tensorflow-training")
-    reference = build_image(
-        context,
-        f"FROM {BASE}",
-        "RUN --mount=type=bind,target=/wheels"
-        " python -m pip install --no-index --no-deps --force-reinstall --no-cache-dir /wheels/*.whl",
-        f"ENV SAGEMAKER_TRAINING_MODULE={TRAINING_MODULE}",
-    )
-    yield reference
-    process.run(["docker", "image", "rm", "--force", reference], check=False)
+    with training_image(engine, tmp_path_factory.mktemp("tensorflow"), "tensorflow") as made:
+        yield made
 
 
 def run(engine: Engine, image: str, folder: Path, script: str, **fields: Any) -> tuple[TrainingResult, list[str]]:
@@ -152,3 +137,24 @@ def test_smdistributed_is_refused_on_every_host(engine: Engine, image: str, tmp_
             assert host.end() == 1
             assert "multi_worker_mirrored_strategy" in host.failure
             assert "never" not in host.lines
+
+
+LOST = """\
+import time
+print("training", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("dies", [0, 1])
+def test_a_lost_host_ends_the_other(engine: Engine, image: str, tmp_path: Path, dies: int) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.py").write_text(LOST)
+    values = {"sagemaker_program": "train.py", "sagemaker_multi_worker_mirrored_strategy_enabled": True}
+    with start_hosts(engine, image, tmp_path, source, values) as pair:
+        for host in pair:
+            host.wait_for("training")
+        pair[dies].container.signal("SIGKILL")
+        assert pair[1 - dies].end(120) not in (0, 137)
+        assert pair[1 - dies].failure.startswith(f"Host {pair[dies].name} was lost"), pair[1 - dies].failure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -10,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from slipway import process
+from slipway.emulator.cluster import InstanceGroup
 from slipway.emulator.job import LogLine
 from slipway.engine.docker import Engine
 
 from .conftest import members
-from .training_hosts import Cluster, Host, start_hosts, torch_image
+from .training_hosts import Cluster, Host, start_hosts, training_image
 
 pytestmark = pytest.mark.integration
 
@@ -42,7 +44,7 @@ for step in range(100000):
 
 @pytest.fixture(scope="session")
 def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with torch_image(engine, tmp_path_factory.mktemp("torch")) as made:
+    with training_image(engine, tmp_path_factory.mktemp("torch"), "pytorch") as made:
         yield made
 
 
@@ -57,6 +59,41 @@ def test_ranks_of_two_hosts_make_one_world(cluster: Cluster) -> None:
     assert cluster.printed("world") == [
         "world 2 rank 0 sum 2 host algo-1",
         "world 2 rank 1 sum 2 host algo-2",
+    ]
+
+
+GROUPS = """\
+import json, os
+names = ("CURRENT_HOST", "CURRENT_INSTANCE_GROUP", "CURRENT_INSTANCE_TYPE", "CURRENT_INSTANCE_GROUP_HOSTS", "IS_HETERO",
+         "INSTANCE_GROUPS", "DISTRIBUTION_INSTANCE_GROUPS", "HOSTS")
+told = [os.environ["SM_" + name] for name in names]
+groups = json.loads(os.environ["SM_INSTANCE_GROUPS_DICT"])
+told.append({name: [group["instance_type"], group["hosts"]] for name, group in groups.items()})
+world = 0
+if "WORLD_SIZE" in os.environ:
+    import torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    world = int(total)
+    dist.destroy_process_group()
+print("told", json.dumps([*told, world]))
+"""
+
+
+def test_only_the_hosts_of_the_named_group_make_a_world(cluster: Cluster) -> None:
+    """Not those of the first group, which the leader of a job without named groups is of."""
+    job = {**TORCHRUN, "sagemaker_distribution_instance_groups": ["train"]}
+    placed = (InstanceGroup("prepare", "ml.c5.xlarge", 1), InstanceGroup("train", "ml.g5.xlarge", 2))
+    result = cluster.run(cluster.source(train=GROUPS), job, hosts=3, instance_groups=placed)
+    assert result.status == "Completed", result.failure_reason
+    train = '["algo-2","algo-3"]'
+    groups = {"prepare": ["ml.c5.xlarge", ["algo-1"]], "train": ["ml.g5.xlarge", ["algo-2", "algo-3"]]}
+    shared = ["true", '["prepare","train"]', '["train"]', '["algo-1","algo-2","algo-3"]', groups]
+    assert [json.loads(line.partition(" ")[2]) for line in cluster.printed("told ")] == [
+        ["algo-1", "prepare", "ml.c5.xlarge", '["algo-1"]', *shared, 0],
+        ["algo-2", "train", "ml.g5.xlarge", train, *shared, 2],
+        ["algo-3", "train", "ml.g5.xlarge", train, *shared, 2],
     ]
 
 

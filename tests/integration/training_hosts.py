@@ -23,8 +23,9 @@ from slipway.emulator.layout import HostFolders
 from slipway.emulator.training import run_training
 from slipway.engine.docker import Container, ContainerSpec, Engine, Exit
 
+from .clients import sdk
+
 TOOLKITS = Path(__file__).parents[2] / "toolkits"
-PYTORCH_BASE = "pytorch-training:2.13.0-cpu-py311-debian12-dev"
 TRAINING_MODULE = "sagemaker_pytorch_container.training:main"
 
 _WHEEL = "import sys, flit_core.buildapi as api; api.build_wheel(sys.argv[1])"
@@ -92,17 +93,18 @@ class Host:
 
 
 @contextmanager
-def torch_image(engine: Engine, context: Path) -> Iterator[str]:
-    """A PyTorch image with the toolkits of this tree; gone at the end."""
-    engine.image(PYTORCH_BASE)
-    build_wheels(context, "training", "pytorch-training")
+def training_image(engine: Engine, context: Path, framework: str) -> Iterator[str]:
+    """A framework's training image of the matrix with the toolkits of this tree; gone at the end.
+
+    What makes it train is the image's own: its entry point, its environment.
+    """
+    build_wheels(context, "training", f"{framework}-training")
+    install = "python -m pip install --no-index --no-deps --force-reinstall --no-cache-dir /wheels/*.whl"
+    then = " && python -m sagemaker_pytorch_container.smddp" if framework == "pytorch" else ""
     reference = build_image(
         context,
-        f"FROM {PYTORCH_BASE}",
-        "RUN --mount=type=bind,target=/wheels"
-        " python -m pip install --no-index --no-deps --force-reinstall --no-cache-dir /wheels/*.whl"
-        " && python -m sagemaker_pytorch_container.smddp",
-        f"ENV SAGEMAKER_TRAINING_MODULE={TRAINING_MODULE}",
+        f"FROM {sdk.training_image(engine, framework)}",
+        f"RUN --mount=type=bind,target=/wheels {install}{then}",
     )
     yield reference
     process.run(["docker", "image", "rm", "--force", reference], check=False)

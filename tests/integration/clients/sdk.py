@@ -165,9 +165,9 @@ def environment(version: str) -> Path:
     return python
 
 
-def training_image(engine: Engine) -> str:
-    """The newest build of the default training image, which is built where the engine does not have it."""
-    (cell, *_) = select(load.load(PROJECT), Selector(framework="pytorch", scope="training"))
+def training_image(engine: Engine, framework: str = "pytorch") -> str:
+    """The newest build of a framework's default training image, which is built where the engine does not have it."""
+    (cell, *_) = select(load.load(PROJECT), Selector(framework=framework, scope="training"))
     try:
         reference = Records(_state()).build_of(cell.id).reference
         engine.image(reference)
