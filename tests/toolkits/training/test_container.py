@@ -188,3 +188,10 @@ def test_nothing_but_the_wheel_is_added(container):
     assert sorted(name for name in added if not name.startswith("/")) == [
         "sagemaker_training", "serve", "slipway_training-0.1.0.dist-info", "train",
     ]  # fmt: skip
+
+
+def test_an_image_that_trains_does_not_serve(image):
+    done = subprocess.run(["docker", "run", "--rm", image, "serve"], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith("serve: this image trains")
+    assert done.stderr.count("\n") == 1
