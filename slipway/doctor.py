@@ -13,7 +13,7 @@ from slipway.engine import rootfs
 from slipway.engine.docker import Engine
 from slipway.errors import EngineError, ProgramError, SlipwayError
 from slipway.settings import Settings
-from slipway.supply import programs, sbom, signing
+from slipway.supply import programs, signing, syft
 
 BUILDX = (0, 13)
 NVIDIA = Path("/proc/driver/nvidia/version")
@@ -62,7 +62,7 @@ def examine(settings: Settings) -> list[Finding]:
     findings.append(_finding("python-packages", lambda: _python_packages(settings)))
     findings.append(_finding("gpu-driver", _gpu_driver))
     findings.append(_finding("cosign", lambda: _works(signing.cosign)))
-    findings.append(_finding("syft", lambda: _works(sbom.syft)))
+    findings.append(_finding("syft", lambda: _works(syft.path)))
     findings.append(_finding("scanner", _scanner))
     return findings
 

