@@ -78,10 +78,11 @@ def test_labels_true(config: dict[str, Any], looked: Inspection, reference: str,
             wrong.append(
                 f"{where} {tag} says version {parts['version']}, the image holds {', '.join(sorted(versions))}"
             )
-        for name in ("python", "os", "device"):
-            held = contradiction(name, ("py" if name == "python" else "") + parts[name], facts, kind)
+        on = parts["device"] + (f".cu{parts['cuda']}" if parts["cuda"] else "")
+        for name, fact in (("python", f"py{parts['python']}"), ("os", parts["os"]), ("device", on)):
+            held = contradiction(name, fact, facts, kind)
             if held:
-                wrong.append(f"{where} {tag} says {name} {parts[name]}, the image holds {held}")
+                wrong.append(f"{where} {tag} says {name} {fact.removeprefix('py')}, the image holds {held}")
     if CUDA_ARCHITECTURES in labels:
         said, held = labels[CUDA_ARCHITECTURES].split(), facts["cuda_architectures"]
         if sorted(said) != sorted(held):
@@ -105,7 +106,12 @@ def contradiction(name: str, fact: str, facts: dict[str, Any], kind: str) -> str
     elif name == "arch":
         held, fact = facts["machine"], MACHINES.get(fact, fact)
     elif name == "device":
-        fact, held = fact.partition(".")[0], device(facts)
+        said, _, cuda = fact.partition(".")
+        held = device(facts)
+        if said == held and cuda and (runtime := cuda_runtime(facts)):
+            held = f"{held}.{runtime}"
+        else:
+            fact = said
     elif name == "job":
         held = kind.rpartition("-")[2]
     else:
@@ -118,6 +124,12 @@ def device(facts: dict[str, Any]) -> str:
     return (
         "gpu" if any(name.startswith(("nvidia-cuda-runtime", "nvidia-cublas")) for name in facts["packages"]) else "cpu"
     )
+
+
+def cuda_runtime(facts: dict[str, Any]) -> str:
+    """`cu130`, by the runtime that comes as a wheel; empty where none does."""
+    versions = (v for name, v in facts["packages"].items() if re.fullmatch(r"nvidia-cuda-runtime(-cu\d+)?", name))
+    return next(("cu" + "".join(version.split(".")[:2]) for version in versions), "")
 
 
 def framework_version(facts: dict[str, Any], framework: str) -> str:
