@@ -290,3 +290,14 @@ def test_without_pytorch_the_library_gets_the_number_of_the_gpu(monkeypatch):
     assert [place({"gpu_id": given}) for given in (None, "", 1, "0")] == [-1, -1, 1, 0]
     with pytest.raises(ImportError, match="conversational needs PyTorch"):
         pipelines.make("conversational", None)
+
+
+@pytest.mark.parametrize(("number", "device"), [(-1, "cpu"), (0, "cuda:0"), (1, "cuda:1")])
+@pytest.mark.parametrize(("task", "by"), [("fill-mask", "library"), ("summarization", "own")])
+def test_the_number_of_a_gpu_is_its_device(monkeypatch, number, device, task, by):
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(device=str))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(transformers_utils, "library_tasks", lambda: frozenset({"fill-mask"}))
+    monkeypatch.setattr(transformers_utils, "library_pipeline", lambda task, source: ("library", source.device))
+    monkeypatch.setattr(pipelines, "make", lambda task, source: ("own", source.device))
+    assert transformers_utils.get_pipeline(task, number, "folder") == (by, device)

@@ -50,6 +50,11 @@ def test_writable_looks_at_the_nearest_folder_that_is_there(tmp_path):
     assert not places.writable(str(tmp_path / "file"))
 
 
+def test_a_folder_without_the_right_is_not_writable(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert not places.writable(str(tmp_path))
+
+
 def test_the_download_is_a_program_of_its_own_and_its_folder_is_told_to_workers():
     environ = dict(ENVIRONMENT)
     (command,) = serving.preparation(read(environ), environ)

@@ -96,6 +96,12 @@ def test_device_maps(text, value):
     assert read(HF_DEVICE_MAP=text).device_map == value
 
 
+@pytest.mark.parametrize("text", ["gpu", "{}", '["cpu"]', "3"])
+def test_what_is_no_device_map(text):
+    with pytest.raises(SettingsError, match="HF_DEVICE_MAP=.*or a JSON object of module names and devices"):
+        read(HF_DEVICE_MAP=text)
+
+
 @pytest.mark.parametrize("name", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])
 def test_either_switch_means_offline(name):
     assert read(**{name: "1"}).offline
