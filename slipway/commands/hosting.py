@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from slipway.commands.guard import command
+from slipway.commands.reading import Reading
 from slipway.commands.run import environment_of, reference_of, region_of, whole
 from slipway.console import Console
 from slipway.emulator import runtime
@@ -23,6 +24,9 @@ from slipway.engine.interrupts import LONGEST_WAIT
 from slipway.errors import EndpointError, InputError
 from slipway.records import Records
 from slipway.settings import Settings
+
+SERVERLESS_MEMORY = 2048 * MB
+"""Bytes: what a serverless endpoint has where its MemorySizeInMB is not given, as the SageMaker SDK asks for it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,13 +72,16 @@ class TransformOptions:
 
 def serve(json: bool, served: ServedOptions, options: ServeOptions) -> None:
     with command(json) as (settings, console):
-        engine = Engine.connect(settings.environment)
-        output = Path(served.output) if served.output else settings.state / "endpoints" / options.name
-        wanted = _served(served, settings, engine)
+        reading = Reading()
+        wanted = _served(served, settings, reading)
         if options.serverless:
-            wanted = dataclasses.replace(wanted, read_only=True, memory=wanted.memory or 2048 * MB)
-        body = _body(options.send)
-        check(wanted)
+            wanted = dataclasses.replace(wanted, read_only=True, memory=wanted.memory or SERVERLESS_MEMORY)
+        body = reading.take(lambda: _body(options), b"")
+        port = reading.take(lambda: whole("port", options.port), 0)
+        reading.close("this cannot be served")
+        engine = Engine.connect(settings.environment)
+        wanted = dataclasses.replace(wanted, image=reference_of(wanted.image, Records(settings.state), engine))
+        output = Path(served.output) if served.output else settings.state / "endpoints" / options.name
         with host(
             engine, output, on_line=lambda line: console.note(line.text), s3_endpoint=settings.aws_endpoint("s3")
         ) as machine:
@@ -95,14 +102,18 @@ def serve(json: bool, served: ServedOptions, options: ServeOptions) -> None:
             if options.send:
                 _send(endpoint, body, options, console)
             else:
-                _until_stopped(endpoint, serving, whole("port", options.port), console)
+                _until_stopped(endpoint, serving, port, console)
 
 
 def transform(json: bool, served: ServedOptions, options: TransformOptions) -> None:
     with command(json) as (settings, console):
-        engine = Engine.connect(settings.environment)
+        reading = Reading()
+
+        def number(name: str, text: str) -> int:
+            return reading.take(lambda: whole(name, text), 1)
+
         job = TransformJob(
-            served=_served(served, settings, engine),
+            served=_served(served, settings, reading),
             inputs=options.inputs,
             content_type=options.content_type,
             accept=options.accept,
@@ -111,12 +122,16 @@ def transform(json: bool, served: ServedOptions, options: TransformOptions) -> N
             assemble=options.assemble,
             join=options.join,
             compression=options.compression,
-            max_payload_mb=whole("max-payload-mb", options.max_payload_mb) if options.max_payload_mb else None,
-            max_concurrent=whole("max-concurrent", options.max_concurrent) if options.max_concurrent else None,
-            retries=whole("retries", options.retries),
-            timeout=whole("time-limit", options.time_limit),
+            max_payload_mb=number("max-payload-mb", options.max_payload_mb) if options.max_payload_mb else None,
+            max_concurrent=number("max-concurrent", options.max_concurrent) if options.max_concurrent else None,
+            retries=number("retries", options.retries),
+            timeout=number("time-limit", options.time_limit),
             name=new_name("transform"),
         )
+        reading.close("this cannot be transformed")
+        engine = Engine.connect(settings.environment)
+        image = reference_of(served.image, Records(settings.state), engine)
+        job = dataclasses.replace(job, served=dataclasses.replace(job.served, image=image))
         output = Path(served.output) if served.output else settings.state / "transforms" / job.name
 
         def tell(result: ObjectResult) -> None:
@@ -135,20 +150,30 @@ def transform(json: bool, served: ServedOptions, options: TransformOptions) -> N
             raise EndpointError(f"the job {result.name} failed: {result.failure_reason}", fix=f"see {result.log}")
 
 
-def _served(options: ServedOptions, settings: Settings, engine: Engine) -> Served:
-    return Served(
-        image=reference_of(options.image, Records(settings.state), engine),
+def _served(options: ServedOptions, settings: Settings, reading: Reading) -> Served:
+    environment: dict[str, str] = reading.take(lambda: environment_of(options.env, settings.environment), {})
+    served = Served(
+        image=options.image,
         model=options.model,
         source=Path(options.source) if options.source else None,
         entry=options.entry,
-        environment=environment_of(options.env, settings.environment),
+        environment=environment,
         region=region_of(settings),
-        memory=whole("memory-mb", options.memory_mb) * MB if options.memory_mb else 0,
+        memory=reading.take(lambda: whole("memory-mb", options.memory_mb or "0"), 0) * MB,
     )
+    reading.take(lambda: check(served), None)
+    return served
 
 
-def _body(path: str) -> bytes:
+def _body(options: ServeOptions) -> bytes:
+    """What is to be sent. Raises InputError for a file that is not there, and for what is of no use without one."""
+    path = options.send
     if not path:
+        idle = [f"--{name}" for name in ("accept", "target") if getattr(options, name)]
+        if idle:
+            raise InputError(
+                f"{' and '.join(idle)} without --send", fix="clients say it with each request; leave it out"
+            )
         return b""
     if not Path(path).is_file():
         raise InputError(f"there is no {path} to send", fix="name the file that holds the request's body")

@@ -10,10 +10,11 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 from slipway.commands import plot, resources
 from slipway.commands.guard import command
+from slipway.commands.reading import Reading
 from slipway.console import Console
 from slipway.emulator import channels, hyperparameters, metrics
 from slipway.emulator.cluster import InstanceGroup
@@ -24,8 +25,6 @@ from slipway.engine.docker import Engine, Ulimit
 from slipway.errors import Fault, InputError, JobError, NotFoundError, nearest
 from slipway.records import Records
 from slipway.settings import Settings
-
-Read = TypeVar("Read")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,15 +79,8 @@ def run(json: bool, options: Options) -> None:
 
 def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
     """The job that the options describe. Raises InputError with the faults of all its files."""
-    faults: list[Fault] = []
-
-    def attempt(read: Callable[[], Read], otherwise: Read) -> Read:
-        try:
-            return read()
-        except InputError as error:
-            faults.extend(error.faults or [Fault(error.message, error.fix)])
-            return otherwise
-
+    reading = Reading()
+    attempt = reading.take
     inputs = channels.Channels((), ())
     if options.inputs:
         inputs = attempt(lambda: channels.read(Path(options.inputs)), inputs)
@@ -105,9 +97,8 @@ def _job(options: Options, settings: Settings, console: Console) -> TrainingJob:
     ulimits: tuple[Ulimit, ...] = attempt(lambda: resources.ulimits(options.ulimit), ())
     pool = attempt(lambda: resources.pool(options.warm_pool), "")
     if groups and options.hosts != Options.hosts:
-        faults.append(Fault("--hosts beside --instance-groups", "the groups say how many there are"))
-    if faults:
-        raise InputError("the job's inputs have faults", faults=faults)
+        reading.faults.append(Fault("--hosts beside --instance-groups", "the groups say how many there are"))
+    reading.close("the job's inputs have faults")
     for warning in (*inputs.warnings, *defined.warnings):
         console.warn(str(warning))
     return TrainingJob(

@@ -62,6 +62,13 @@ def train_image(build: Callable[..., str]) -> str:
     return build("COPY --chmod=755 train /usr/local/bin/train", train=TRAIN)
 
 
+@pytest.fixture(scope="session")
+def serving_image(build: Callable[..., str]) -> str:
+    """An image with a small `serve`."""
+    text = (Path(__file__).parent / "serving_stand_in.py").read_text()
+    return build("COPY --chmod=755 serve /usr/local/bin/serve", 'ENTRYPOINT ["/usr/bin/env"]', serve=text)
+
+
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[[str], Path]:
     """Writes a source folder with one train.py."""

@@ -17,6 +17,7 @@ MODE = os.environ.get("MODE", "")
 ROOM = int(os.environ.get("ROOM", "2"))  # models that fit
 LOADED = {}
 SEEN = set()
+MEMORY = [pathlib.Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -74,6 +75,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "files": sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()),
                 "writable": os.access(folder, os.W_OK),
                 "user": os.getuid(),
+                "root": os.access("/var", os.W_OK),
+                "temporary": os.access("/tmp", os.W_OK),
+                "memory": next(path.read_text().strip() for path in MEMORY if path.exists()),
             }
             self.reply(200, json.dumps(seen).encode(), "application/json")
         elif data == b"fail":

@@ -6,7 +6,7 @@ import contextlib
 import json
 import tarfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,11 @@ from slipway.engine.docker import Engine
 from slipway.errors import EndpointError, InputError
 
 pytestmark = pytest.mark.integration
-HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def image(build: Callable[..., str]) -> str:
-    text = (HERE / "serving_stand_in.py").read_text()
-    return build("COPY --chmod=755 serve /usr/local/bin/serve", 'ENTRYPOINT ["/usr/bin/env"]', serve=text)
+@pytest.fixture
+def image(serving_image: str) -> str:
+    return serving_image
 
 
 @pytest.fixture
