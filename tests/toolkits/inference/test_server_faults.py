@@ -10,6 +10,9 @@ import pytest
 
 from . import serving
 
+PING_SECONDS = 2.0
+"""The platform's: it gives a container up that answers later."""
+
 CODE = """
     import os, signal, sys, time
     def model_fn(model_dir):
@@ -206,6 +209,31 @@ def test_ping_answers_while_every_worker_computes(start, tmp_path):
     # On new connections, and on connections that busy workers have.
     assert server.ping() == 200
     for client in reused:
+        assert client.send(b"GET /ping HTTP/1.1\r\nhost: x\r\n\r\n").answer().status == 200
+    for client in busy:
+        client.connection.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            client.connection.recv(1)
+
+
+def test_ping_answers_within_its_limit_on_the_first_calls_ever(start, tmp_path):
+    code = """
+        import ctypes, os
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept):
+            open(os.environ["SAGEMAKER_BASE_DIR"] + "/" + data, "w").close()
+            ctypes.PyDLL(None).sleep(600)  # keeps the interpreter's lock, unlike a call by CDLL
+    """
+    server = start(code, SAGEMAKER_MODEL_SERVER_WORKERS="2")
+    # By the log: no connection was ever made.
+    both_ready(server)
+    busy = [server.client().post(name, b"content-type: text/csv") for name in (b"a", b"b")]
+    for name in ("a", "b"):
+        serving.wait_for((tmp_path / name).exists, server)
+    for _ in range(3):
+        client = server.client()
+        client.connection.settimeout(PING_SECONDS)
         assert client.send(b"GET /ping HTTP/1.1\r\nhost: x\r\n\r\n").answer().status == 200
     for client in busy:
         client.connection.setblocking(False)

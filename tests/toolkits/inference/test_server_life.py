@@ -101,6 +101,15 @@ def test_a_model_that_raises_once_later_is_loaded_again(start, tmp_path):
     assert server.ready().post(b"x").status == 200
 
 
+def in_a_pause(server: serving.Server) -> tuple[serving.Answer, serving.Answer] | None:
+    """Answers to /ping and to an invocation that came while the only worker was dead and not started again."""
+    deaths = server.log.count("it is restarted in 0.5 s") + server.log.count("it is restarted in 1 s")
+    if not deaths or server.workers():
+        return None
+    answers = server.get("/ping"), server.post(b"x")
+    return answers if not server.workers() else None
+
+
 def test_a_model_that_always_raises_later_ends_the_server(start, tmp_path):
     code = """
         import os
@@ -111,10 +120,14 @@ def test_a_model_that_always_raises_later_ends_the_server(start, tmp_path):
         def transform_fn(model, data, content_type, accept):
             return data, accept
     """
-    server = start(code, SLIPWAY_MAX_RESTARTS="2").ready()
+    server = start(code, SLIPWAY_MAX_RESTARTS="3").ready()
     (tmp_path / "fail").touch()
     os.kill(server.workers()[0], signal.SIGKILL)
-    serving.wait_for(lambda: server.ping() in (503, 0), server)
+    # The first restart comes at once, later ones after a pause.
+    ping, invocation = serving.wait_for(lambda: in_a_pause(server), server)
+    assert (ping.status, ping.error["type"]) == (503, "NotReady")
+    assert "never again" in ping.error["message"]
+    assert (invocation.status, invocation.headers["retry-after"]) == (503, "1")
     assert server.wait() == 6
     assert "never again" in server.log.strip().splitlines()[-1]
 
@@ -237,6 +250,26 @@ def test_orphans_are_reaped(start, tmp_path):
     os.kill(orphan, signal.SIGKILL)
     serving.wait_for(lambda: not serving.is_alive(orphan), server)
     assert server.post(b"x").status == 200
+
+
+def test_what_user_code_prints_is_in_the_log_at_once(start, tmp_path):
+    code = """
+        import os, time
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept):
+            print("printed, and not flushed")
+            open(os.environ["SAGEMAKER_BASE_DIR"] + "/held", "w").close()
+            while os.path.exists(os.environ["SAGEMAKER_BASE_DIR"] + "/held"):
+                time.sleep(0.005)
+            return data, accept
+    """
+    server = start(code).ready()
+    client = server.client().post(b"x")
+    serving.wait_for((tmp_path / "held").exists, server)
+    assert "printed, and not flushed\n" in server.log
+    (tmp_path / "held").unlink()
+    assert client.answer().status == 200
 
 
 def test_requirements_that_cannot_be_installed_end_the_server(start, tmp_path):

@@ -73,6 +73,40 @@ def test_metrics_add_up_over_workers_and_their_deaths(start):
     assert found['slipway_worker_memory_bytes{worker="1"}'] > 1 << 20
 
 
+def test_a_queue_is_told_by_its_length_and_by_what_it_refused(start, tmp_path):
+    code = """
+        import os, time
+        def model_fn(model_dir):
+            return None
+        def transform_fn(model, data, content_type, accept):
+            if data != "echo":
+                time.sleep(0.05)  # a call that is younger may be done soon, so that the next request follows it
+                open(data, "w").close()
+                while os.path.exists(data):
+                    time.sleep(0.005)
+            return data, accept
+    """
+    server = start(code, SLIPWAY_METRICS_PATH="/metrics", SLIPWAY_QUEUE_SIZE="3").ready()
+
+    def queue() -> tuple[float, float]:
+        found = samples(server.get("/metrics").body.decode())
+        return found["slipway_queue_length"], found["slipway_queue_refused_total"]
+
+    held = tmp_path / "held"
+    csv = b"content-type: text/csv"
+    clients = [server.client().post(os.fsencode(held), csv)]
+    serving.wait_for(held.exists, server)
+    for length in range(1, 4):
+        clients.append(server.client().post(b"echo", csv))
+        serving.wait_for(lambda length=length: queue() == (length, 0), server)
+    for refused in range(1, 3):
+        assert server.post("echo", Content_Type="text/csv").status == 503
+        assert queue() == (3, refused)
+    held.unlink()
+    assert [client.answer().status for client in clients] == [200] * 4
+    assert queue() == (0, 2)
+
+
 def test_what_user_functions_report_is_there_too(start):
     code = """
         import os

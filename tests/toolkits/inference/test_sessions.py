@@ -54,7 +54,6 @@ def test_a_session_from_its_opening_to_its_end(start, tmp_path):
     opened = server.post('{"requestType": "NEW_SESSION"}', **NEW)
     assert (opened.status, opened.body) == (200, b"{}")
     session = {"X_Amzn_SageMaker_Session_Id": identity(opened)}
-    # Whichever worker has it.
     assert [server.post("1", **session).body for _ in range(4)] == [b"1", b"2", b"3", b"4"]
     other = server.post("1", **NEW)
     assert other.body == b"1"
@@ -70,6 +69,54 @@ def test_a_session_from_its_opening_to_its_end(start, tmp_path):
     for wrong in ("../../etc", "a b", "-x", "unknown"):
         assert server.post("1", X_Amzn_SageMaker_Session_Id=wrong).status == 400
     assert server.post("1").body == b"none"
+
+
+def test_a_session_goes_on_in_whichever_worker_is_free(tmp_path):
+    code = CODE.replace(
+        """        if not session""",
+        """        if data.startswith("/"):
+            open(data, "w").close()
+            while os.path.exists(data):
+                time.sleep(0.005)
+            return str(os.getpid()), "text/plain"
+        if not session""",
+    ).replace("return str(count)", "return f'{count} {os.getpid()}'")
+    server = serving.make(
+        tmp_path,
+        code.replace("import os", "import os, time", 1),
+        SAGEMAKER_ENABLE_STATEFUL_SESSIONS="true",
+        SAGEMAKER_SESSIONS_PATH=str(tmp_path),
+        SAGEMAKER_MODEL_SERVER_WORKERS="2",
+    ).start()
+    csv = {"Content_Type": "text/csv"}
+
+    def busy(name: str) -> serving.Client:
+        client = server.client().post(str(tmp_path / name).encode(), b"content-type: text/csv")
+        serving.wait_for((tmp_path / name).exists, server)
+        return client
+
+    try:
+        serving.wait_for(lambda: server.log.count("ready after") == 2, server)
+        one = busy("one")
+        opened = server.post("1", **NEW, **csv)
+        session = {"X_Amzn_SageMaker_Session_Id": identity(opened), **csv}
+        two = busy("two")  # the one that opened it, as the other is held
+        (tmp_path / "one").unlink()
+        first = one.answer().body
+        elsewhere = server.post("1", **session)
+        busy_again = busy("one")
+        (tmp_path / "two").unlink()
+        second = two.answer().body
+        back = server.post("1", **session)
+        (tmp_path / "one").unlink()
+        assert busy_again.answer().body == first != second
+        assert [answer.body.split() for answer in (opened, elsewhere, back)] == [
+            [b"1", second],
+            [b"2", first],
+            [b"3", second],
+        ]
+    finally:
+        server.close()
 
 
 def test_a_session_expires(start, tmp_path):
