@@ -50,6 +50,7 @@ ADVISORY = {
         }
     ],
 }
+SIGNING = {"kind": "key", "key": "keys/cosign.key", "public-key": "keys/cosign.pub", "password-from": "KEY_WORD"}
 
 
 @dataclass
@@ -66,12 +67,6 @@ class World:
         return f"{site.host}/{self.repository}@{site.digest(self.repository, f'{TAG}-v1')}"
 
     def configure(self, **more: Any) -> None:
-        signing = {
-            "kind": "key",
-            "key": "keys/cosign.key",
-            "public-key": "keys/cosign.pub",
-            "password-from": "KEY_WORD",
-        }
         registries = {
             key.lower(): {
                 "kind": "oci",
@@ -80,7 +75,19 @@ class World:
             }
             for key, site in zip("AB", self.sites, strict=True)
         }
-        self.project.configure(registries, **{"signing": signing, "sbom": True, **more})
+        self.project.configure(registries, **{"signing": SIGNING, "sbom": True, **more})
+
+
+def named(world: World) -> list[dict[str, str]]:
+    """The tags that people see and what they name, by registry."""
+    return [
+        {
+            tag: site.digest(world.repository, tag)
+            for tag in site.tags(world.repository)
+            if not tag.startswith("sha256-")
+        }
+        for site in world.sites
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +177,37 @@ def test_another_key_and_another_image_do_not_pass(world: World, released: dict[
     assert (lines["signature"], lines["record"], lines["cyclonedx"]) == ("wrong", "wrong", "wrong")
 
 
-def test_a_stranger_verifies_with_cosign_and_the_public_key_alone(
+PULL = """\
+import gzip, hashlib, json, pathlib, sys, urllib.request
+
+place, _, wanted = sys.argv[1].partition("@")
+host, _, repository = place.partition("/")
+login = json.loads(pathlib.Path.home().joinpath(".docker/config.json").read_text())["auths"][host]["auth"]
+
+
+def fetched(kind, digest):
+    headers = {"Authorization": f"Basic {login}", "Accept": "application/vnd.oci.image.manifest.v1+json"}
+    asked = urllib.request.Request(f"http://{host}/v2/{repository}/{kind}/{digest}", headers=headers)
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        data = answer.read()
+    found = "sha256:" + hashlib.sha256(data).hexdigest()
+    if found != digest:
+        sys.exit(f"{kind} {digest} is {found}")
+    return data
+
+
+manifest = json.loads(fetched("manifests", wanted))
+parts = [manifest["config"], *manifest["layers"]]
+blobs = [fetched("blobs", part["digest"]) for part in parts]
+if [len(blob) for blob in blobs] != [part["size"] for part in parts]:
+    sys.exit("a blob has another size than the manifest says")
+unpacked = ["sha256:" + hashlib.sha256(gzip.decompress(blob)).hexdigest() for blob in blobs[1:]]
+print(json.dumps({"config": json.loads(blobs[0]), "unpacked": unpacked}))
+"""
+"""A pull by digest, each part compared with its digest, by whoever knows the protocol and nothing of Slipway."""
+
+
+def test_a_stranger_verifies_and_pulls_with_the_public_key_alone(
     world: World, released: dict[str, Any], tmp_path: Path
 ) -> None:
     """A clean room: another home, no Slipway, no records, the commands of docs/supply-chain.md."""
@@ -197,7 +234,10 @@ def test_a_stranger_verifies_with_cosign_and_the_public_key_alone(
     assert "torch" in {component["name"] for component in found["cyclonedx"]["components"]}
     assert "torch" in {package["name"] for package in found["spdxjson"]["packages"]}
     assert "files" not in found["spdxjson"], "syft has read none of them"
-    assert list(tmp_path.iterdir()) and not (tmp_path / ".slipway").exists()
+    pulled = json.loads(run(sys.executable, "-I", "-c", PULL, image))
+    assert pulled["unpacked"] == pulled["config"]["rootfs"]["diff_ids"] and len(pulled["unpacked"]) == 2
+    assert pulled["config"]["config"]["Labels"] == {"a": "b"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"cosign.pub", ".docker", ".sigstore"}, "a clean room"
 
 
 def test_a_release_that_is_signed_already_is_not_signed_again(world: World, released: dict[str, Any]) -> None:
@@ -265,10 +305,51 @@ def test_a_file_of_advisories_stops_a_release_before_anything_is_named(world: Wo
     source.write_text(json.dumps([ADVISORY]))
     world.configure(scan={"scanner": "osv-file", "source": "advisories.json"})
     world.project.build(IMAGE, b"two", files=FILES)
-    before = [site.tags(world.repository) for site in world.sites]
+    before = named(world)
     done = world.project.invoke(*RELEASE)
     assert done.returncode == GateError.exit_code, done.stderr
     assert "pillow==11.0.2" in done.stderr and "review_by" in done.stderr
-    named = [{tag for tag in site.tags(world.repository) if not tag.startswith("sha256-")} for site in world.sites]
-    assert named == [{tag for tag in tags if not tag.startswith("sha256-")} for tags in before]
+    assert named(world) == before
     assert len(world.project.ledger) == 1
+
+
+# --- the check before promotion -------------------------------------------------------------------------------------
+
+
+def test_what_the_check_refuses_is_not_named(world: World, released: dict[str, Any], tmp_path: Path) -> None:
+    """Signing is done and on record in the journal, so that nothing but the check stands before the tags."""
+    first = world.sites[0]
+    manifests = f"/v2/{world.repository}/manifests"
+    subprocess.run(
+        ["cosign", "generate-key-pair"],
+        cwd=tmp_path,
+        env={**os.environ, "COSIGN_PASSWORD": ""},
+        check=True,
+        capture_output=True,
+    )
+    build = world.project.build(IMAGE, b"three", files=FILES)
+    before = named(world)
+
+    def refused() -> str:
+        done = world.project.invoke(*RELEASE)
+        assert done.returncode == TrustError.exit_code, done.stderr
+        assert named(world) == before and len(world.project.ledger) == 1
+        steps = world.project.journals()[-1]["steps"]
+        assert steps["sign"][IMAGE]["of"] == build.config_digest and "check" not in steps
+        return done.stderr
+
+    world.configure(sbom=False, signing={**SIGNING, "public-key": str(tmp_path / "cosign.pub")})
+    told = refused()
+    assert "no signature by this key" in told and "no slsaprovenance1 attestation by this key" in told
+    world.configure(sbom=False)
+    stem, other = (digest.replace(":", "-") for digest in (build.engine_id, released["manifest_digest"]))
+    for ending, complaint in (("sig", "no signature"), ("att", "no slsaprovenance1 attestation")):
+        _, headers, own = first.get(f"{manifests}/{stem}.{ending}")
+        _, _, swapped = first.get(f"{manifests}/{other}.{ending}")
+        kind = headers["Content-Type"]
+        assert first.ask("PUT", f"{manifests}/{stem}.{ending}", swapped, kind)[0] == 201
+        told = refused()
+        assert complaint in told and told.count("by this key") == 1, "the rest is as it was"
+        assert first.ask("PUT", f"{manifests}/{stem}.{ending}", own, kind)[0] == 201
+    assert world.project.told(*RELEASE)[0]["manifest_digest"] == build.engine_id
+    assert len(world.project.ledger) == 2
