@@ -78,10 +78,10 @@ def _from_s3(location: str, folder: Path, endpoint: str | None) -> Path:
         s3.download(location, folder, endpoint)
         layout.open_to_all(folder)
         return folder
-    fetched = folder.with_name(f"{folder.name}.fetched")
+    fetched = folder.with_name(f"{folder.name}.tar.gz")
     try:
-        s3.download(location, fetched, endpoint)
-        unpack(fetched / PurePosixPath(location).name, folder)
+        s3.download_object(location, fetched, endpoint)
+        unpack(fetched, folder)
     finally:
-        shutil.rmtree(fetched, ignore_errors=True)
+        fetched.unlink(missing_ok=True)
     return folder

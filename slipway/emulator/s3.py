@@ -104,4 +104,6 @@ def _refused(location: str, error: Any, done: str) -> SlipwayError:
         return AuthError(f"AWS did not allow {location} to be {done}: {code} {message}", fix="check the credentials")
     if code == "NoSuchBucket":
         return InputError(f"there is no bucket for {location}", fix="check its name and region")
+    if code in ("404", "NoSuchKey"):
+        return InputError(f"there is no object at {location}", fix="check bucket and key")
     return InputError(f"{location} cannot be {done}: {code} {message}", fix="check the location")

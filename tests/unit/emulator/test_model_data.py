@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import boto3
 import pytest
+from moto import mock_aws
 
 from slipway.emulator import model_data
 from slipway.errors import InputError
@@ -65,3 +69,52 @@ def test_a_folder_stands_for_itself(tmp_path: Path) -> None:
         model_data.place(str(tmp_path / "model.bin"), tmp_path / "model", None)
     with pytest.raises(InputError, match="there is no model"):
         model_data.place(str(tmp_path / "none"), tmp_path / "model", None)
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """S3's client, with a bucket `bucket`."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    with mock_aws():
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="bucket")
+        yield client
+
+
+def test_an_archive_of_s3_is_unpacked_and_its_copy_goes(bucket: Any, tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    packed = archive(tmp_path / "made", member("code/inference.py", size=3))
+    bucket.upload_file(str(packed), "bucket", "models/model.tar.gz")
+    bucket.put_object(Bucket="bucket", Key="models/model.tar.gz.old", Body=b"another, whose key begins the same")
+    placed = model_data.place("s3://bucket/models/model.tar.gz", tmp_path / "model", None)
+    assert placed == tmp_path / "model"
+    assert [path.relative_to(placed).as_posix() for path in placed.rglob("*") if path.is_file()] == [
+        "code/inference.py"
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "model"]
+
+
+def test_a_prefix_of_s3_is_the_models_files_as_they_are(bucket: Any, tmp_path: Path) -> None:
+    for key in ("plain/weights.bin", "plain/code/inference.py", "plainer/other"):
+        bucket.put_object(Bucket="bucket", Key=key, Body=key.encode())
+    placed = model_data.place("s3://bucket/plain/", tmp_path / "model", None)
+    found = {path.relative_to(placed).as_posix(): path.read_text() for path in placed.rglob("*") if path.is_file()}
+    assert found == {"weights.bin": "plain/weights.bin", "code/inference.py": "plain/code/inference.py"}
+    assert (placed / "code").stat().st_mode & 0o777 == 0o755
+    assert (placed / "weights.bin").stat().st_mode & 0o444 == 0o444
+
+
+def test_what_s3_has_not_or_what_is_no_archive_leaves_nothing(bucket: Any, tmp_path: Path) -> None:
+    bucket.put_object(Bucket="bucket", Key="bad.tar.gz", Body=b"no archive")
+    for location, what in (
+        ("s3://bucket/bad.tar.gz", "cannot be unpacked"),
+        ("s3://bucket/none.tar.gz", "no object at s3://bucket/none.tar.gz"),
+        ("s3://bucket/none/", "no object at s3://bucket/none/"),
+        ("s3://other/model/", "no bucket"),
+    ):
+        with pytest.raises(InputError, match=what):
+            model_data.place(location, tmp_path / "model", None)
+        assert list(tmp_path.iterdir()) == []
