@@ -76,6 +76,29 @@ def test_workers_that_fit_into_memory(monkeypatch, wanted, size, free, expected)
     assert capacity.by_memory(wanted, os.getpid()) == (expected, size)
 
 
+def test_no_more_workers_are_started_than_memory_holds(tmp_path):
+    code = """
+        def model_fn(model_dir):
+            return bytearray(b"x" * (100 << 20))
+        def transform_fn(model, data, content_type, accept):
+            return data, accept
+    """
+    server = serving.make(tmp_path, code, CUDA_VISIBLE_DEVICES="0,1,2,3", SLIPWAY_METRICS_PATH="/metrics")
+    del server.environ["SAGEMAKER_MODEL_SERVER_WORKERS"]
+    # 225 MB beside the first worker: one more of 110 to 200 MB.
+    program = "from sagemaker_inference import memory; memory.free = lambda: 250 << 20; "
+    server.arguments = ("-c", program + "from sagemaker_inference.cli import serve; serve.main()")
+    try:
+        server.start().ready()
+        serving.wait_for(lambda: server.log.count("ready after") == 2, server)
+        page = server.get("/metrics").body.decode()
+        assert "\nslipway_workers_planned 2\n" in page
+        assert "\nslipway_workers_ready 2\n" in page
+        assert len(server.workers()) == 2
+    finally:
+        server.close()
+
+
 @pytest.mark.parametrize(
     ("environ", "workers", "expected"),
     [({}, 2, "4"), ({}, 8, "1"), ({}, 3, "2"), ({"OMP_NUM_THREADS": "7"}, 2, None)],
