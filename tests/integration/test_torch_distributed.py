@@ -266,7 +266,7 @@ def test_failure_of_a_rank_is_the_reason_on_every_host(hosts: Hosts) -> None:
 
 def test_exit_code_of_the_rank_is_kept(hosts: Hosts) -> None:
     with hosts.start(FAIL.replace('raise ValueError("bad batch")', "sys.exit(7)")) as (first, second):
-        assert second.end() == 7
+        assert second.end() == 7, f"{second.log}\nthe other host:\n{first.log}"
         assert first.end() == 1
     assert first.failure.startswith("Host algo-2 failed first, with exit code 7")
 
