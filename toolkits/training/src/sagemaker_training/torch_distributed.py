@@ -20,8 +20,8 @@ MASTER_PORT = "7777"
 
 NEURON_PARALLEL_COMPILE_ENV = "RUN_NEURON_PARALLEL_COMPILE"
 
-# How long the true cause may take to arrive from the host where it happened: torchrun there notices the end of its rank,
-# ends the others, and itself. On a host that computes hard that takes seconds.
+# How long the true cause may take to arrive from the host where it happened: torchrun there notices that a rank ended,
+# ends the others, and then itself. On a host that computes hard that takes seconds.
 _NEWS_SECONDS = 10.0
 
 _CAUSE_LENGTH = 400
