@@ -20,6 +20,7 @@ SERVERS = {
     ),
 }
 TOOLKIT = "slipway-training"
+DRIVER_MODULES = ("boto3", "mpi4py.MPI", "paramiko")
 
 
 def test_programs_train(looked: Inspection) -> None:
@@ -28,6 +29,14 @@ def test_programs_train(looked: Inspection) -> None:
     assert path, f"train is not on PATH: the toolkit package {TOOLKIT} {installed}"
     problems = [f"as {who}: {what}" for who, what in looked.facts["train"].items() if what]
     assert not problems, f"{path} cannot be executed " + "; ".join(problems)
+
+
+def test_programs_drivers(looked: Inspection) -> None:
+    problems = [f"{name} is not on PATH" for name in ("mpirun", "ssh", "sshd") if not looked.programs[name]]
+    if looked.programs["sshd"] not in ("", "/usr/sbin/sshd"):
+        problems.append(f"sshd is {looked.programs['sshd']}, and is started as /usr/sbin/sshd")
+    problems += [f"there is no {name} to import" for name in DRIVER_MODULES if name not in looked.facts["imports"]]
+    assert not problems, "; ".join(problems)
 
 
 def test_programs_no_server(looked: Inspection) -> None:
