@@ -178,7 +178,7 @@ def push(
         "plan": "show every step and why, and do nothing",
         "stage": "end when everything is pushed by digest: nothing is signed, no tag moves",
         "untested_gpu": "release this GPU image although no GPU has run it; may be repeated",
-        "notes": "a text for the ledger",
+        "notes": "a text for the ledger, instead of the notes of release.yml",
         **_JSON,
     },
 )
@@ -443,6 +443,8 @@ def run(
         "content_type": "of what --send sends",
         "accept": "what --send asks for",
         "target": "the model of a multi-model endpoint that --send asks",
+        "async_output": "s3:// prefix of the answers to asynchronous requests, which are taken then",
+        "async_concurrent": "asynchronous requests at once, default 1",
         "output": "folder of logs/; default: .slipway/endpoints/NAME",
         **_JSON,
     },
@@ -464,6 +466,8 @@ def serve(
     content_type: str = "application/json",
     accept: str = "",
     target: str = "",
+    async_output: str = "",
+    async_concurrent: str = "",
     output: str = "",
     json: bool = False,
 ) -> None:
@@ -484,6 +488,8 @@ def serve(
             content_type=content_type,
             accept=accept,
             target=target,
+            async_output=async_output,
+            async_concurrent=async_concurrent,
         ),
     )
 

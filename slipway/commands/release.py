@@ -45,7 +45,7 @@ def release(selector: Selector, plan: bool, stage: bool, untested_gpu: Sequence[
             tools=_tools(settings, console, given, sources, built),
             items=tuple(_item(image, built, given, settings, console, ask=not plan) for image in built.images),
             untested=frozenset(untested_gpu),
-            notes=notes,
+            notes=notes or given.notes,
         )
         if plan:
             _show_plan(pipeline, console)

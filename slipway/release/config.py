@@ -110,6 +110,7 @@ class ReleaseConfig:
     scan: Gate | None = None
     allowances: tuple[Allowance, ...] = ()
     downgrades: tuple[Downgrade, ...] = ()
+    notes: str = ""
 
     def gate(self, framework: str, version: str, image: str) -> Gate | None:
         """The vulnerability gate of one image with the allowances that fit it; None: none was configured."""
@@ -186,6 +187,7 @@ def _frozen(document: Document, parsed: ReleaseFile, project: Path) -> ReleaseCo
         _scan(parsed.scan, project) if parsed.scan else None,
         tuple(_allowances(document, parsed.scan)) if parsed.scan else (),
         tuple(Downgrade(one.package, one.reason, one.framework or "") for one in parsed.downgrades),
+        parsed.notes.strip(),
     )
 
 

@@ -210,6 +210,7 @@ class ReleaseFile(_Part):
     signing: SigningPart | None = Field(default=None, description="without it nothing is signed")
     scan: ScanPart | None = Field(default=None, description="without it nothing looks for vulnerabilities")
     downgrades: list[DowngradePart] = Field(default=[], description="packages that may go back")
+    notes: str = Field(default="", description="a text for the ledger: what changed; `--notes` goes before it")
 
 
 def json_schema() -> dict[str, Any]:

@@ -191,6 +191,9 @@ downgrades:
   - {package: numpy, reason: "the ABI", framework: pytorch}
   - {package: pip, reason: "a fault"}
 sbom: false
+notes: |
+  NCCL is newer.
+  Try it first.
 """
 
 
@@ -198,7 +201,7 @@ def test_signing_and_gates(tmp_path):
     found = load(tmp_path, SUPPLY)
     assert found.signing is not None and found.signing.key == str(tmp_path / "keys/release.key")
     assert (found.signing.kind, found.signing.password_from) == ("key", "KEY_PASSWORD")
-    assert found.sbom is False
+    assert (found.sbom, found.notes) == (False, "NCCL is newer.\nTry it first.")
 
     def allowed(*image):
         gate = found.gate(*image)
@@ -216,6 +219,7 @@ def test_signing_and_gates(tmp_path):
 def test_without_them_nothing_is_signed_or_looked_for(tmp_path):
     found = load(tmp_path, GOOD)
     assert (found.signing, found.gate("pytorch", "2.13.0", "x"), found.sbom) == (None, None, True)
+    assert found.notes == ""
 
 
 @pytest.mark.parametrize(
@@ -233,6 +237,8 @@ def test_without_them_nothing_is_signed_or_looked_for(tmp_path):
         (("framework: pytorch,", "framework: pytoch,"), "framework 'pytoch' is in no file of buildspec/"),
         (("downgrades:", "downgrade:"), "unknown key 'downgrade'"),
         (("password-from: KEY_PASSWORD", "password-from: s3cret!"), "never write the secret"),
+        (("notes: |", "note: |"), "did you mean notes?"),
+        (("notes: |\n  NCCL is newer.\n  Try it first.", "notes: [NCCL]"), "notes: must be text"),
     ],
 )
 def test_faults_of_signing_and_gates(tmp_path, change, told):
@@ -250,3 +256,4 @@ def test_the_example_in_the_shipped_file_is_right(tmp_path):
     lines = [line.removeprefix("#").removeprefix(" ") for line in body.splitlines()]
     found = load(tmp_path, "registries:\n" + "\n".join(lines) + "\n")
     assert list(found.registries) == ["production", "team"] and found.signing and found.scan and found.downgrades
+    assert found.notes.startswith("PyTorch")
