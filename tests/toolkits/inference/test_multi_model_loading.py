@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from . import disks
 from . import router as routers
 from .index import wheel
 from .serving import in_parallel, wait_for
@@ -133,6 +134,66 @@ def test_memory_that_is_not_enough_for_a_load_is_a_507(router):
         answer = router.load(name, router.write(name, code))
         assert (answer.status, answer.error["type"]) == (507, "OutOfMemory")
         assert name not in router.names()
+
+
+def full_by_stub(one):
+    """Has the router find its disk full as long as there is a file `full`."""
+    program = """if True:
+        import errno, os
+        def mkdir(path, *mode, made=os.mkdir):
+            if os.path.exists("full") and "/serve-" in str(path):
+                raise OSError(errno.ENOSPC, "No space left on device", path)
+            made(path, *mode)
+        os.mkdir = mkdir
+        from sagemaker_inference.cli import serve
+        serve.main()
+    """
+    one.arguments = ("-c", program)
+    return one
+
+
+def when_the_disk_is_full(one, fill):
+    """Fills it after one model is loaded, and frees it again; what is told in between, and that nothing else suffers."""
+    one.start()
+    one.ready()
+    one.loaded("before")
+    before = one.family(), one.folders()
+    folder = one.write("after")
+    fillers = fill()
+    answer = one.load("after", folder)
+    assert answer.status == 507, answer
+    assert "No space left on device" in answer.error["message"]
+    assert "/serve-" in answer.error["message"]
+    assert one.names() == ["before"]
+    assert (one.family(), one.folders()) == before
+    assert one.invoke("before", b"x").body == b"x"
+    for filler in fillers:
+        filler.unlink()
+    assert one.load("after", folder).status == 200
+
+
+def test_a_full_disk_is_a_507_until_there_is_room(tmp_path):
+    one = full_by_stub(routers.make(tmp_path))
+
+    def fill():
+        (tmp_path / "full").touch()
+        return [tmp_path / "full"]
+
+    try:
+        when_the_disk_is_full(one, fill)
+    finally:
+        one.close()
+
+
+def test_a_disk_that_is_really_full_is_a_507_too(tmp_path):
+    with disks.small(tmp_path / "disk", "size=8m,nr_inodes=60") as disk:
+        one = routers.make(tmp_path)
+        one.environ["TMPDIR"] = str(disk)
+        one.folders = lambda: sorted(path.name for path in disk.glob("serve-*/*"))
+        try:
+            when_the_disk_is_full(one, lambda: disks.fill(disk))
+        finally:
+            one.close()
 
 
 def test_load_that_takes_too_long(tmp_path):

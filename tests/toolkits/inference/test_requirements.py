@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from sagemaker_inference import overlay, requirements
 
+from . import disks
 from .index import Index, wheel
 
 SOURCE = Path(requirements.__file__).parents[1]
@@ -264,6 +266,7 @@ def test_credentials_are_in_no_log_and_no_process_list(model, index):
 
 
 BOTO3 = """
+import errno
 import os
 class client:
     def __init__(self, service, region_name=None):
@@ -389,3 +392,34 @@ def test_temporary_folder_that_cannot_be_written(model, index, tmp_path):
     done = model.install()
     assert done.code == requirements.FAILED
     assert str(model.folder) in done.reason
+
+
+def test_a_disk_that_is_full_is_named(model, index, tmp_path):
+    """A real one: the environment fits, the package does not."""
+    wheel(index.folder, "large-numbers", files={"large_numbers.py": "#" * (8 << 20)})
+    model.env["PIP_INDEX_URL"] = index.url
+    model.write("large-numbers\n")
+    with disks.small(tmp_path / "disk", "size=2m") as disk:
+        model.folder = disk / "packages"
+        done = model.install()
+    assert done.code == requirements.FAILED
+    assert "No space left on device" in done.reason
+    assert f"MB are free at {disk}/packages: name a folder on a larger disk by TMPDIR" in done.reason
+
+
+@pytest.mark.parametrize("step", ["environment", "pip"])
+def test_a_step_that_finds_the_disk_full_says_where(model, monkeypatch, step):
+    full = OSError(errno.ENOSPC, "No space left on device", str(model.folder))
+
+    def make(folder):
+        if step == "environment":
+            raise full
+        os.mkdir(folder)
+
+    monkeypatch.setattr(requirements.overlay, "make", make)
+    monkeypatch.setattr(requirements, "_run", lambda *_: (1, [f"ERROR: Could not install packages: {full}"]))
+    model.write("lovely-numbers\n")
+    with pytest.raises(requirements.RequirementsError, match="No space left on device") as raised:
+        requirements.install(str(model.code), str(model.folder), model.env)
+    assert str(model.folder) in str(raised.value)
+    assert ("by TMPDIR" in str(raised.value)) == (step == "pip")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,6 +51,7 @@ _HINT = (
     "no package index answers: name a reachable one by PIP_INDEX_URL or CA_REPOSITORY_ARN, put wheels into code/, "
     "or use an image that holds the packages"
 )
+_FULL = "No space left on device"
 
 
 class RequirementsError(Exception):
@@ -143,7 +145,7 @@ def _install(code_dir: str, folder: str, environ: Mapping[str, str]) -> None:
     pip = [overlay.python(folder), "-I", "-m", "pip", "install", "-r", file, "-c", _CONSTRAINTS]
     code, told = _run(pip, code_dir, variables)
     if code:
-        raise RequirementsError(f"{path} cannot be installed: {_reason(told)} (pip's exit code {code})")
+        raise RequirementsError(f"{path} cannot be installed: {_reason(told, folder)} (pip's exit code {code})")
 
 
 def _run(argv: Sequence[str], folder: str, environ: Mapping[str, str]) -> tuple[int, list[str]]:
@@ -172,12 +174,15 @@ def _run(argv: Sequence[str], folder: str, environ: Mapping[str, str]) -> tuple[
         process.wait()
 
 
-def _reason(told: Sequence[str]) -> str:
-    """pip's own error, or its last line; and what to do when no index answered."""
+def _reason(told: Sequence[str], folder: str) -> str:
+    """pip's own error, or its last line; and what to do when no index answered or the disk is full."""
     errors = [line for line in told if line.startswith("ERROR: ")]
     reason = (errors or [line for line in told if line] or ["pip said nothing"])[-1].removeprefix("ERROR: ")
     if any(sign in line for line in told for sign in _UNREACHABLE):
         return f"{reason}; {_HINT}"
+    if any(_FULL in line for line in told):
+        free = shutil.disk_usage(folder).free >> 20
+        return f"{reason}; {free} MB are free at {folder}: name a folder on a larger disk by TMPDIR"
     return reason
 
 
