@@ -30,6 +30,15 @@ def test_programs_packages(looked: Inspection) -> None:
     assert code == 0, said.strip()
 
 
+def test_programs_libraries(looked: Inspection) -> None:
+    found = looked.facts["libraries"]
+    assert "failed" not in found, found["failed"]
+    problems = [f"{path} is not a whole shared object" for path in found["broken"]]
+    problems += [f"{path} needs {', '.join(names)}, which nothing brings" for path, names in found["lacking"].items()]
+    problems += [f"{path} cannot be loaded: {why}" for path, why in found["unloadable"].items()]
+    assert not problems, "\n".join(problems)
+
+
 def test_programs_framework(looked: Inspection) -> None:
     problems = [
         f"import {name} fails:\n{said.strip()}" for name, (code, said) in looked.facts["imports"].items() if code

@@ -12,6 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 ANYBODY = 4711
+LIBRARIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libraries.py")
 PLACES = ("/proc", "/sys", "/dev", "/run/slipway-probe")
 HISTORIES = re.compile(
     r"\.(bash|sh|zsh|ash|python|psql|node_repl|mysql|sqlite)_history|\.lesshst|\.wget-hsts|\.viminfo"
@@ -58,9 +59,10 @@ def main():
     }
     remains = [path for place in EMPTY for path in listing(place) if not os.path.isdir(path) or listing(path)]
     # Imports take longest, and may leave caches of their own: the rest is looked at beside them.
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(3) as pool:
         imported = pool.submit(imports, [name for name in ADVERTISED if found(name.partition(".")[0])])
         checked = pool.submit(run, [sys.executable, "-m", "pip", "check", "--disable-pip-version-check"])
+        needs = pool.submit(libraries)
         leftovers, secrets = walk()
         facts = {
             "python": ".".join(map(str, sys.version_info[:3])),
@@ -74,6 +76,7 @@ def main():
             "leftovers": sorted({*remains, *leftovers}),
             "secrets": secrets,
             "pip_check": checked.result(),
+            "libraries": needs.result(),
             "imports": imported.result(),
         }
     print("facts\t" + json.dumps(facts), flush=True)
@@ -90,6 +93,15 @@ def imports(names):
     if run([sys.executable, "-c", code, *names], limit=300)[0] == 0:
         return {name: [0, ""] for name in names}
     return {name: run([sys.executable, "-c", "import " + name]) for name in names}
+
+
+def libraries():
+    """What libraries.py finds, or that it `failed`."""
+    try:
+        done = subprocess.run([sys.executable, "-I", LIBRARIES], stdout=subprocess.PIPE, timeout=120, check=True)
+        return json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        return {"failed": str(error)}
 
 
 def cuda_architectures(packages):
