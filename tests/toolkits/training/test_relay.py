@@ -104,6 +104,50 @@ def test_line_without_an_end_does_not_grow_for_ever():
     assert b"".join(received) == b"x" * 65536 * 40
 
 
+def test_four_ranks_with_two_streams_each_lose_and_tear_nothing():
+    """Lines longer than a pipe's block among short ones, and now and then all writers stop inside a number at once."""
+    moved, received, threads = relay.Relay(), {1: [], 2: []}, []
+    halfway = threading.Barrier(8)
+
+    def line(rank, stream, number):
+        return f"rank{rank} {stream} {number} loss=0.", f"25 {'x' * (70_000 if number % 20 == 7 else 9)} end\n"
+
+    def write(feed, rank, stream):
+        with os.fdopen(feed, "wb", buffering=0) as file:
+            for number in range(200):
+                first, second = (half.encode() for half in line(rank, stream, number))
+                if number % 20 not in (7, 13):
+                    file.write(first + second)
+                    continue
+                file.write(first)
+                halfway.wait(60)
+                for start in range(0, len(second), 4096):
+                    file.write(second[start : start + 4096])
+
+    sinks = []
+    for stream in (1, 2):
+        reader, writer = os.pipe()
+        sinks.append(relay.Sink(writer))
+        threads.append(threading.Thread(target=read_all, args=(reader, received[stream])))
+        for rank in range(4):
+            source, feed = relay.open_pipe()
+            moved.add(source, sinks[-1])
+            threads.append(threading.Thread(target=write, args=(feed, rank, stream)))
+    for thread in threads:
+        thread.start()
+    moved.drain(60)
+    for sink in sinks:
+        os.close(sink.fd)
+    for thread in threads:
+        thread.join()
+    for stream in (1, 2):
+        lines = b"".join(received[stream]).decode().splitlines(keepends=True)
+        for rank in range(4):
+            own = [text for text in lines if text.startswith(f"rank{rank} ")]
+            assert own == ["".join(line(rank, stream, number)) for number in range(200)]
+        assert len(lines) == 800
+
+
 def test_tail_keeps_the_last_lines_only():
     tail = relay.Tail()
     for number in range(100000):
