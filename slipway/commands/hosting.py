@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from slipway.commands.reading import Reading
 from slipway.commands.run import environment_of, reference_of, region_of, whole
 from slipway.console import Console
 from slipway.emulator import runtime
+from slipway.emulator.asynchronous import MOST_CONCURRENT, AsyncInvocations
 from slipway.emulator.hosting import MB, PORT, Served, Serving, check, host
 from slipway.emulator.job import new_name
 from slipway.emulator.multi_model import MultiModel
@@ -21,7 +23,7 @@ from slipway.emulator.runtime import Endpoint, Limits, ModelError, RuntimeServer
 from slipway.emulator.transform import ObjectResult, TransformJob, TransformResult, run_transform
 from slipway.engine.docker import Engine
 from slipway.engine.interrupts import LONGEST_WAIT
-from slipway.errors import EndpointError, InputError
+from slipway.errors import EndpointError, Fault, InputError
 from slipway.records import Records
 from slipway.settings import Settings
 
@@ -52,6 +54,8 @@ class ServeOptions:
     content_type: str = "application/json"
     accept: str = ""
     target: str = ""
+    async_output: str = ""
+    async_concurrent: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,6 +82,7 @@ def serve(json: bool, served: ServedOptions, options: ServeOptions) -> None:
             wanted = dataclasses.replace(wanted, read_only=True, memory=wanted.memory or SERVERLESS_MEMORY)
         body = reading.take(lambda: _body(options), b"")
         port = reading.take(lambda: whole("port", options.port), 0)
+        concurrent = reading.take(lambda: _concurrent(options), 1)
         reading.close("this cannot be served")
         engine = Engine.connect(settings.environment)
         wanted = dataclasses.replace(wanted, image=reference_of(wanted.image, Records(settings.state), engine))
@@ -102,7 +107,16 @@ def serve(json: bool, served: ServedOptions, options: ServeOptions) -> None:
             if options.send:
                 _send(endpoint, body, options, console)
             else:
-                _until_stopped(endpoint, serving, port, console)
+                waiting = None
+                if options.async_output:
+                    waiting = AsyncInvocations(
+                        endpoint,
+                        options.async_output,
+                        concurrent=concurrent,
+                        s3_endpoint=settings.aws_endpoint("s3"),
+                        on_event=console.note,
+                    )
+                _until_stopped(endpoint, serving, port, waiting, console)
 
 
 def transform(json: bool, served: ServedOptions, options: TransformOptions) -> None:
@@ -180,6 +194,31 @@ def _body(options: ServeOptions) -> bytes:
     return Path(path).read_bytes()
 
 
+def _concurrent(options: ServeOptions) -> int:
+    """How many asynchronous requests are worked on at once. Raises InputError for what cannot go with them."""
+    faults = []
+    if options.async_output:
+        faults = [
+            Fault(f"--async-output with --{name}", "SageMaker has no such endpoint; leave one of them out")
+            for name in ("models", "serverless")
+            if getattr(options, name)
+        ]
+        if options.send:
+            faults.append(Fault("--async-output with --send", "send requests to the endpoint that it serves"))
+        if not re.fullmatch(r"s3://[^/]+(/.*)?", options.async_output):
+            faults.append(
+                Fault(f"--async-output {options.async_output!r} is no place in S3", "write s3://BUCKET/PREFIX")
+            )
+    elif options.async_concurrent:
+        faults.append(Fault("--async-concurrent without --async-output", "name the s3:// prefix of the answers"))
+    number = whole("async-concurrent", options.async_concurrent or "1")
+    if not 1 <= number <= MOST_CONCURRENT:
+        faults.append(Fault(f"--async-concurrent {number}", f"1 to {MOST_CONCURRENT}"))
+    if faults:
+        raise InputError("these options do not go together", faults=faults)
+    return number
+
+
 def _send(endpoint: Endpoint, body: bytes, options: ServeOptions, console: Console) -> None:
     """One request, whose answer is the command's."""
     headers = {"content-type": options.content_type}
@@ -202,9 +241,11 @@ def _send(endpoint: Endpoint, body: bytes, options: ServeOptions, console: Conso
     )
 
 
-def _until_stopped(endpoint: Endpoint, serving: Serving, port: int, console: Console) -> None:
+def _until_stopped(
+    endpoint: Endpoint, serving: Serving, port: int, waiting: AsyncInvocations | None, console: Console
+) -> None:
     """Serve until Ctrl-C, or until the container ends."""
-    with _front(endpoint, port) as server:
+    with _front(endpoint, port, waiting) as server:
         console.say(f"{server.url} serves {serving.served.image}; Ctrl-C ends it")
         console.say(f"  curl -s {server.url}/invocations -H 'Content-Type: application/json' -d '…'")
         console.say(f"  boto3.client('sagemaker-runtime', endpoint_url='{server.url}'), EndpointName='{endpoint.name}'")
@@ -213,6 +254,9 @@ def _until_stopped(endpoint: Endpoint, serving: Serving, port: int, console: Con
             while not serving.ended.wait(LONGEST_WAIT):
                 pass
         except KeyboardInterrupt:
+            if waiting is not None:
+                console.note("what waits in the queue is done first; Ctrl-C again ends it at once")
+                waiting.close()
             ended = serving.stop()
             console.note(f"stopped; the container ended with {ended.code}")
             if ended.code:
@@ -220,13 +264,15 @@ def _until_stopped(endpoint: Endpoint, serving: Serving, port: int, console: Con
                     f"the container ended with {ended.code} when it was stopped", fix=f"see {serving.log}"
                 ) from None
             return
+        if waiting is not None:
+            waiting.close()  # what still waits has its failure said in S3
     raise serving.failed("ended by itself")
 
 
 @contextlib.contextmanager
-def _front(endpoint: Endpoint, port: int) -> Iterator[RuntimeServer]:
+def _front(endpoint: Endpoint, port: int, waiting: AsyncInvocations | None) -> Iterator[RuntimeServer]:
     try:
-        server = RuntimeServer(endpoint, port)
+        server = RuntimeServer(endpoint, port, waiting.take if waiting is not None else None)
     except OSError as error:
         raise InputError(f"port {port} cannot be listened on: {error.strerror}", fix="give another --port") from None
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,11 @@ class Channel:
 
 @dataclass(frozen=True)
 class Channels:
-    """The channels of a file, and where accelerate would read it differently."""
+    """The channels of a file, where accelerate would read it differently, and each channel's line."""
 
     channels: tuple[Channel, ...]
     warnings: tuple[Fault, ...]
+    lines: Mapping[str, int] = field(default_factory=dict)
 
 
 def read(path: Path) -> Channels:
@@ -92,7 +94,8 @@ def read(path: Path) -> Channels:
     if not channels and not table.faults:
         table.warn(None, "the file names no channel")
     table.close()
-    return Channels(tuple(channels), tuple(table.warnings))
+    lines = {row.values["channel_name"]: row.line for row in table.rows}
+    return Channels(tuple(channels), tuple(table.warnings), lines)
 
 
 def _further(table: tables.Table, row: tables.Row) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The SageMaker Runtime API on loopback, over an endpoint of this machine.
 
-boto3 and the SageMaker SDK reach it with `endpoint_url`: `invoke_endpoint` and `invoke_endpoint_with_response_stream`.
+boto3 and the SageMaker SDK reach it with `endpoint_url`: `invoke_endpoint`, `invoke_endpoint_with_response_stream` and,
+where the endpoint has a queue, `invoke_endpoint_async`.
 The container's own paths (/ping, /invocations) are passed through, for curl.
 
 Source of the rules: the API reference of SageMaker Runtime; the event stream's encoding as botocore reads it.
@@ -13,7 +14,7 @@ import contextlib
 import json
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -26,7 +27,7 @@ from slipway.errors import InputError, SlipwayError
 INVOCATION_LIMIT = 60.0
 """Seconds in which a container must answer a real-time request."""
 
-_PATH = re.compile(r"/endpoints/(?P<name>[^/]+)/(?P<call>invocations|invocations-response-stream)")
+_PATH = re.compile(r"/endpoints/(?P<name>[^/]+)/(?P<call>invocations|invocations-response-stream|async-invocations)")
 _FROM_CLIENT = (
     "accept",
     "content-type",
@@ -65,6 +66,19 @@ class ModelError(Exception):
     def __init__(self, status: int, message: str, log: str) -> None:
         super().__init__(message)
         self.status, self.message, self.log = status, message, log
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The answer to an asynchronous request: where its result will lie, or why there is none. Both are s3://."""
+
+    inference_id: str
+    output: str
+    failure: str
+
+
+Take = Callable[[Mapping[str, str], bytes], Accepted]
+"""Takes the headers (by lower-case name) and the body of an asynchronous request. Raises InputError."""
 
 
 @dataclass(frozen=True)
@@ -144,13 +158,13 @@ def _is_success(answer: Answer) -> bool:
 
 
 class RuntimeServer(ThreadingHTTPServer):
-    """The API, on loopback alone. `port` 0: any free one."""
+    """The API, on loopback alone. `port` 0: any free one. `take`: what takes asynchronous requests, if any are."""
 
     daemon_threads = True
 
-    def __init__(self, endpoint: Endpoint, port: int = 0) -> None:
+    def __init__(self, endpoint: Endpoint, port: int = 0, take: Take | None = None) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
-        self.endpoint = endpoint
+        self.endpoint, self.take = endpoint, take
 
     @property
     def url(self) -> str:
@@ -178,6 +192,8 @@ class _Handler(BaseHTTPRequestHandler):
                 raise InputError(f"Endpoint {found['name']} not found; this is {self.server.endpoint.name}")
             if found["call"] == "invocations":
                 self._invoke(body)
+            elif found["call"] == "async-invocations":
+                self._enqueue(body)
             else:
                 self._stream(body)
         except InputError as error:
@@ -190,6 +206,17 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.server.endpoint.invoke(body, headers, headers.get("x-amzn-sagemaker-target-model", ""))
         kept = {"x-amzn-invoked-production-variant": "AllTraffic", **answer.headers}
         self._answer(200, kept, answer.body)
+
+    def _enqueue(self, body: bytes) -> None:
+        if self.server.take is None:
+            raise InputError("this endpoint takes no asynchronous requests")
+        accepted = self.server.take(self._headers(), body)
+        headers = {
+            "Content-Type": "application/json",
+            "X-Amzn-SageMaker-OutputLocation": accepted.output,
+            "X-Amzn-SageMaker-FailureLocation": accepted.failure,
+        }
+        self._answer(202, headers, json.dumps({"InferenceId": accepted.inference_id}).encode())
 
     def _stream(self, body: bytes) -> None:
         with self.server.endpoint.stream(body, self._headers()) as (head, parts):

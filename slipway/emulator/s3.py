@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -13,6 +14,9 @@ from slipway.files import naming_full_disk
 
 Take = Callable[[str, IO[bytes]], None]
 """Stores content under a name."""
+
+_MAKING = threading.Lock()
+"""Clients may be used by many threads, but are made by one at a time."""
 
 _NOT_ACCEPTED = ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403")
 
@@ -39,6 +43,18 @@ def download_object(location: str, target: Path, endpoint: str | None) -> None:
         _fetch(client, bucket, key, target)
 
 
+def read_object(location: str, endpoint: str | None, most: int) -> bytes:
+    """One object's content. Raises as `download` does, and InputError when it has more than `most` bytes."""
+    bucket, _, key = location.removeprefix("s3://").partition("/")
+    with _client(location, endpoint, "read") as client:
+        found = client.get_object(Bucket=bucket, Key=key)
+        with contextlib.closing(found["Body"]) as body:
+            if found["ContentLength"] > most:
+                raise InputError(f"{location} has {found['ContentLength']:,} bytes; {most:,} are taken")
+            content: bytes = body.read()
+            return content
+
+
 @contextlib.contextmanager
 def uploading(location: str, endpoint: str | None) -> Iterator[Take]:
     """A way to store files below the prefix of `location`. Raises as `download` does."""
@@ -62,7 +78,9 @@ def _client(location: str, endpoint: str | None, done: str) -> Iterator[Any]:
     from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
     try:
-        yield boto3.client("s3", endpoint_url=endpoint)
+        with _MAKING:
+            client = boto3.client("s3", endpoint_url=endpoint)
+        yield client
     except ClientError as error:
         raise _refused(location, error.response["Error"], done) from None
     except NoCredentialsError:

@@ -127,6 +127,26 @@ def test_a_serverless_endpoint_serves_until_ctrl_c(serving_image: str, s3: str, 
         requests.get(f"{url}/ping", timeout=60)
 
 
+def test_asynchronous_requests_are_answered_in_s3_before_it_ends(
+    serving_image: str, s3: str, bucket: Any, tmp_path: Path
+) -> None:
+    bucket.put_object(Bucket="models", Key="asked", Body=b"abc")
+    argv = ["serve", "--image", serving_image, "--port", "0", "--output", str(tmp_path / "out")]
+    argv += ["--async-output", "s3://models/answers", "--async-concurrent", "2"]
+    with started(*argv, AWS_ENDPOINT_URL_S3=s3) as command:
+        client = runtime(command.url())
+        told = [
+            client.invoke_endpoint_async(EndpointName="local", InputLocation="s3://models/asked") for _ in range(20)
+        ]
+        command.child.send_signal(signal.SIGINT)
+        code, _, stderr = command.end()
+    assert code == 0, stderr
+    for each in told:
+        key = each["OutputLocation"].removeprefix("s3://models/")
+        assert bucket.get_object(Bucket="models", Key=key)["Body"].read() == b"ABC"
+    assert stderr.count(": s3://models/answers/") == 20
+
+
 def test_one_request_to_a_model_of_many(serving_image: str, s3: str, bucket: Any, tmp_path: Path) -> None:
     body = tmp_path / "body"
     body.write_text("see")
@@ -172,6 +192,13 @@ def test_what_cannot_be_served_is_said_before_anything_starts(serving_image: str
         "there is no inference.py in the source folder",
         "--target without --send",
     ):
+        assert part in stderr
+    code, _, stderr = run(
+        *("serve", "--image", serving_image, "--async-output", "answers", "--serverless", "--models", str(tmp_path)),
+        *("--async-concurrent", "1001", "--output", str(out)),
+    )
+    assert code == 4
+    for part in ("with --serverless", "with --models", "'answers' is no place in S3", "--async-concurrent 1001"):
         assert part in stderr
     code, _, stderr = run("serve", "--image", serving_image, "--send", str(tmp_path / "none"), "--output", str(out))
     assert code == 4 and f"there is no {tmp_path / 'none'} to send" in stderr
