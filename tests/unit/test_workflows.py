@@ -49,6 +49,9 @@ def steps(name: str) -> list[tuple[str, dict[str, Any]]]:
     return [(job, step) for job, body in workflow(name)["jobs"].items() for step in body["steps"]]
 
 
+BLOCKS = [(name, job, step.get("name")) for name in NAMES for job, step in steps(name) if "run" in step]
+
+
 @dataclass
 class Runner:
     """A checkout in which blocks are run. `known`: values of expressions."""
@@ -56,7 +59,7 @@ class Runner:
     folder: Path
     known: dict[str, str]
 
-    def run(self, name: str, job: str, title: str) -> dict[str, str]:
+    def run(self, name: str, job: str, title: str | None) -> dict[str, str]:
         """One step; returns the outputs that it set."""
         (step,) = [step for where, step in steps(name) if where == job and step.get("name") == title]
         assert not EXPRESSION.search(step["run"]), "text of others would become part of the script"
@@ -98,8 +101,31 @@ def runner(tmp_path: Path) -> Runner:
         "inputs.select": SELECT,
         "inputs.notes": "two words; $(touch bad)",
         "secrets.SIGNING_KEY_PASSWORD": "0pen",
+        "matrix.select": SELECT,
     }
     return Runner(folder, known)
+
+
+@pytest.fixture
+def upstream(runner: Runner) -> Path:
+    """The repository that the checkout came from; the checkout has a document of the ledger that this one lacks."""
+    bare = runner.folder.parent / "upstream.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", bare], check=True)
+    for words in (
+        ["init", "--quiet", "--initial-branch", "main"],
+        ["remote", "add", "origin", str(bare)],
+        ["config", "push.autoSetupRemote", "true"],
+    ):
+        subprocess.run(["git", *words], cwd=runner.folder, check=True)
+    (runner.folder / "releases").mkdir()
+    (runner.folder / "releases/000001.json").write_text("{}")
+    return bare
+
+
+def kept(upstream: Path) -> list[str]:
+    """The files on its main branch; none before the first push."""
+    words = ["git", "--git-dir", str(upstream), "ls-tree", "-r", "--name-only", "main"]
+    return subprocess.run(words, capture_output=True, text=True).stdout.split()
 
 
 def read_by_the_front_door(words: list[str]) -> None:
@@ -146,19 +172,35 @@ def test_its_variables_are_settings(name: str) -> None:
     assert asked <= known
 
 
+@pytest.mark.parametrize(("name", "job", "title"), BLOCKS)
+def test_each_block_runs_and_says_what_is_understood(
+    runner: Runner, upstream: Path, name: str, job: str, title: str | None
+) -> None:
+    """None goes untested: also the block that someone adds tomorrow."""
+    runner.run(name, job, title)
+    assert runner.calls or kept(upstream), "it neither calls ./run nor pushes"
+    for call in runner.calls:
+        read_by_the_front_door(call)
+
+
 def test_a_change_is_checked(runner: Runner) -> None:
     runner.run("check.yml", "check", "Check")
     assert runner.calls == [["check"]]
-    read_by_the_front_door(runner.calls[0])
 
 
 def test_the_night_looks_again_and_ahead(runner: Runner) -> None:
     runner.run("nightly.yml", "rescan", "Look again")
     runner.run("nightly.yml", "outdated", "Look for newer versions")
     assert runner.calls == [["rescan"], ["outdated", "--all"]]
-    for call in runner.calls:
-        read_by_the_front_door(call)
     assert (runner.folder.parent / "summary").read_text() == "told by rescan\ntold by outdated\n"
+
+
+def test_the_night_runs_the_slow_tests_too(runner: Runner) -> None:
+    runner.run("nightly.yml", "check", "Check all of it")
+    assert runner.calls == [["check", "--all"]]
+    by_change, by_night = (workflow(name)["jobs"]["check"] for name in ("check.yml", "nightly.yml"))
+    assert by_night["steps"][:-1] == by_change["steps"][:-1], "on the same machine, with the same programs"
+    assert by_night["timeout-minutes"] > by_change["timeout-minutes"]
 
 
 def test_what_could_not_be_scanned_fails_the_night(runner: Runner) -> None:
@@ -192,22 +234,7 @@ def test_jobs_get_each_image_once_and_the_release_gets_their_digests(runner: Run
     assert {Path(path).name for path in given["path"].split()} >= {"builds", "verdicts", "sboms", "releases"}
 
 
-def test_the_ledger_is_committed_where_it_is_a_folder(runner: Runner) -> None:
-    upstream = runner.folder.parent / "upstream.git"
-    subprocess.run(["git", "init", "--quiet", "--bare", upstream], check=True)
-    for words in (
-        ["init", "--quiet", "--initial-branch", "main"],
-        ["remote", "add", "origin", str(upstream)],
-        ["config", "push.autoSetupRemote", "true"],
-    ):
-        subprocess.run(["git", *words], cwd=runner.folder, check=True)
-    (runner.folder / "releases").mkdir()
-    (runner.folder / "releases/000001.json").write_text("{}")
+def test_the_ledger_is_committed_where_it_is_a_folder(runner: Runner, upstream: Path) -> None:
+    (runner.folder / "releases/000002.json").write_text("{}")
     runner.run("release.yml", "release", "Keep the ledger")
-    kept = subprocess.run(
-        ["git", "--git-dir", upstream, "ls-tree", "-r", "--name-only", "main"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert kept.stdout.split() == ["releases/000001.json"]
+    assert kept(upstream) == ["releases/000001.json", "releases/000002.json"]
