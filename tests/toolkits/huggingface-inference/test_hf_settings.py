@@ -98,7 +98,7 @@ def test_device_maps(text, value):
 
 @pytest.mark.parametrize("text", ["gpu", "{}", '["cpu"]', "3"])
 def test_what_is_no_device_map(text):
-    with pytest.raises(SettingsError, match="HF_DEVICE_MAP=.*or a JSON object of module names and devices"):
+    with pytest.raises(SettingsError, match=r"HF_DEVICE_MAP=.*or a JSON object of module names and devices"):
         read(HF_DEVICE_MAP=text)
 
 

@@ -6,6 +6,31 @@ import pytest
 
 from tests.toolkits import mutants
 
+KEPT = mutants.of("inference")
+
+#: Files with logic for which no fault is kept yet.
+WITHOUT_A_FAULT = [
+    "cgroup.py",
+    "cli/serve.py",
+    "codeartifact.py",
+    "default_handler_service.py",
+    "default_inference_handler.py",
+    "installed.py",
+    "model_server.py",
+    "multi_model/__init__.py",
+    "multi_model/link.py",
+    "multi_model/metrics.py",
+    "multi_model/processes.py",
+    "multi_model/refusal.py",
+    "multi_model/router.py",
+    "multi_model/unit.py",
+    "overlay.py",
+    "requirement_lines.py",
+    "server/unit.py",
+    "server/worker.py",
+    "standin/mms/service.py",
+]
+
 
 @pytest.fixture(scope="module")
 def copied():
@@ -13,13 +38,8 @@ def copied():
         yield place
 
 
-KEPT = [one for one in mutants.kept() if one.toolkit == "inference"]
-
-
-def test_lines_that_are_to_be_changed_are_still_there():
-    assert KEPT
-    for one in KEPT:
-        assert mutants.changed(mutants.source(one.toolkit, one.file).read_text(), one)
+def test_each_file_with_logic_has_a_fault():
+    assert mutants.lacking("inference") == WITHOUT_A_FAULT
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import os
+import socket
 import sys
 import types
 import urllib.request
@@ -477,3 +478,14 @@ def test_responses_have_the_names_that_code_uses():
     assert (response.ok, response.reason, response.encoding, response.url) == (True, "OK", "utf-8", "http://x")
     assert response.headers["Content-Type"] == "application/json"
     response.raise_for_status()
+
+
+def test_nothing_listens_and_no_model_is_held_after_the_end(served, sessions):
+    served.write("model/code/inference.py", "def handler(data, context):\n    return context.rest_uri\n")
+    served.serve()
+    backend = served.service._backend
+    port = backend.rest_port
+    backend.close()
+    assert not backend.engine._loaded
+    with pytest.raises(ConnectionError):
+        socket.create_connection(("127.0.0.1", port), 5)
