@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
 from typing import TypeVar
 
-from slipway.clients import accelerate, estimator, images, limits
+from slipway.clients import accelerate, estimator, images, limits, request, source
 from slipway.clients.accelerate import Config, ConfigFile
 from slipway.clients.images import Facts
 from slipway.emulator import channels, metrics
-from slipway.emulator.channels import Channels
+from slipway.emulator.channels import Channel, Channels
 from slipway.emulator.metrics import Metrics
 from slipway.errors import Fault, InputError, nearest
 
 ROLE = re.compile(r"[\w+=,.@/-]{1,512}")
 _BASE_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 _REGION = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+")
+
+# In a request that is made to be looked at, for what is not known yet.
+_SOME_IMAGE, _SOME_INSTANCE, _SOME_ROLE = "image", "ml.m5.xlarge", "arn:aws:iam::123456789012:role/role"
+# Fields of the request that are made of additional_args without one place of their own, and of keys.
+_REQUEST_KEYS = {
+    "environment": "Environment",
+    "hyperparameters": "HyperParameters",
+    "tags": "Tags",
+    "role": "RoleArn",
+}
+_FROM_KEYS = {
+    "ResourceConfig.InstanceCount": "num_machines",
+    "ResourceConfig.InstanceType": "ec2_instance_type",
+    "AlgorithmSpecification.TrainingImage": "image_uri",
+}
 
 Read = TypeVar("Read")
 
@@ -70,6 +85,7 @@ def check(
     merged = config.additional_args
     uri = merged.get("image_uri") or config.image_uri
     image = facts(str(uri)) if uri else None
+    faults += _request(file, inputs, defined, image, local, faults)
     instance = str(merged.get("instance_type") or config.ec2_instance_type)
     if image is not None:
         warnings += [file.fault(key, what, fix) for key, what, fix in images.warnings(image, config, instance)]
@@ -146,8 +162,66 @@ def _remote(file: ConfigFile, inputs: Channels) -> list[Fault]:
             path,
         )
         for channel in inputs.channels
-        if not channel.location.startswith(("s3://", "efs://", "fsx://"))
+        if not _is_remote(channel)
     ]
+
+
+def _is_remote(channel: Channel) -> bool:
+    return channel.location.startswith(("s3://", "efs://", "fsx://"))
+
+
+def _request(
+    file: ConfigFile, inputs: Channels, defined: Metrics, image: Facts | None, local: bool, known: list[Fault]
+) -> list[Fault]:
+    """What a launch would find in the request, made with a script, a name and an account of no one.
+
+    What is `known` to be wrong is left out of it, so that nothing is told twice.
+    """
+    config = replace(file.config, additional_args=estimator.sound(file.config))
+    wrong = {fault.what.partition(":")[0] for fault in known if fault.file == file.name}
+    metrics = [{"Name": each.name, "Regex": each.regex} for each in defined.definitions]
+    given = estimator.arguments(config, PurePath("script.py"), metrics if config.sagemaker_metrics_file else None)
+    own = config.additional_args
+    if not given["image_uri"] or ("image_uri" in wrong and not own.get("image_uri")):
+        given["image_uri"] = _SOME_IMAGE
+    if not given["instance_type"] or ("ec2_instance_type" in wrong and "instance_type" not in own):
+        given["instance_type"] = _SOME_INSTANCE
+    given["instance_type"] = estimator.instance_type(given)
+    role = str(own.get("role") or "")
+    faults = source.lacking(given)
+    if role and not local and not role.startswith("arn:") and not ROLE.fullmatch(role):
+        faults.append(Fault(f"role: {role!r}", "a role's name or its ARN"))
+    launch = request.Launch(
+        name="job",
+        given=given,
+        ours=image is not None and image.ours,
+        channels=() if local else tuple(request.s3_channel(each) for each in inputs.channels if _is_remote(each)),
+        region=config.region,
+        bucket="bucket",
+        role=role if role.startswith("arn:") else _SOME_ROLE,
+    )
+    try:
+        request.create(launch)
+    except InputError as error:
+        faults += error.faults
+    return [_placed(file, inputs, launch, fault) for fault in faults]
+
+
+def _placed(file: ConfigFile, inputs: Channels, launch: request.Launch, fault: Fault) -> Fault:
+    """A fault of the request with the file and the line from which it comes."""
+    named = re.match(r"InputDataConfig\[(\d+)\]|channel ([^ :]+):", fault.what)
+    if named:
+        name = named[2] or launch.channels[int(named[1])]["ChannelName"]
+        path = str(located(file, "sagemaker_inputs_file")[0])
+        what = fault.what if named[2] else f"channel {name}: {fault.what}"
+        return Fault(what, fault.fix, path, inputs.lines.get(name))
+    place = fault.what.partition(":")[0].partition("[")[0].partition(" ")[0]
+    for name in file.config.additional_args:
+        parameter = estimator.PARAMETERS.get(name)
+        places = (_REQUEST_KEYS.get(name), parameter and parameter.place)
+        if name == place.partition(".")[0] or place in places:
+            return file.document.fault(("additional_args", name), fault.what, fault.fix)
+    return file.fault(_FROM_KEYS.get(place, "additional_args"), fault.what, fault.fix)
 
 
 def _notes(file: ConfigFile, profiles: Collection[str] | None, local: bool) -> list[Fault]:

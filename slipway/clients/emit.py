@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from slipway.clients import arguments, request
-from slipway.clients.launch import Prepared, s3_channel
+from slipway.clients.launch import Prepared
+from slipway.clients.request import s3_channel
 
 
 def snippet(form: str, prepared: Prepared, asked: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ parameters of `HuggingFace`, `Framework` and `EstimatorBase` in the SageMaker Py
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -98,6 +98,17 @@ _REFUSED = {
     "tensorflow_version": "accelerate asks for PyTorch; name a TensorFlow image by image_uri",
 }
 _SHOWN = {str: "text", int: "a whole number", bool: "true or false", dict: "a mapping", list: "a list"}
+# What null in additional_args would take away, and no default takes its place.
+_NEEDED = ("role", "instance_type", "instance_count", "entry_point", "source_dir")
+# The kinds of `distribution`, and the options of each.
+_DISTRIBUTIONS: Mapping[str, Mapping[str, type]] = {
+    "smdistributed.dataparallel": {"enabled": bool, "custom_mpi_options": str},
+    "mpi": {"enabled": bool, "processes_per_host": int, "custom_mpi_options": str},
+    "torch_distributed": {"enabled": bool},
+    "pytorchddp": {"enabled": bool, "custom_mpi_options": str},
+}
+_TOP_DISTRIBUTIONS = ("mpi", "torch_distributed", "pytorchddp")
+_LIKE_HERE = {"local": "ml.m5.xlarge", "local_gpu": "ml.g5.xlarge"}
 # In the environment of jobs with mixed_precision fp8: accelerate's own defaults.
 _FP8 = {
     "BACKEND": "te",
@@ -162,24 +173,20 @@ def distribution(config: Config) -> dict[str, Any]:
     return {"smdistributed": {"dataparallel": {"enabled": True}}}
 
 
+def instance_type(given: Mapping[str, Any]) -> str:
+    """The instance of the estimator's arguments; for this machine one that is like it, for the limits to hold it to."""
+    named = str(given["instance_type"])
+    return _LIKE_HERE.get(named, named)
+
+
 def faults(config: Config) -> list[Fault]:
     """What is wrong with the names and types in additional_args."""
-    found = []
-    for name, value in config.additional_args.items():
-        if name in _REFUSED:
-            found.append(Fault(f"additional_args.{name} cannot be given", _REFUSED[name]))
-        elif name not in PARAMETERS:
-            found.append(
-                Fault(f"additional_args.{name}: the estimator has no such argument", nearest(name, PARAMETERS))
-            )
-        elif name == "tags" and isinstance(value, dict):
-            continue  # the SDK takes a mapping too
-        elif value is not None and not _fits(value, PARAMETERS[name].kind):
-            shown = _SHOWN[PARAMETERS[name].kind]
-            found.append(Fault(f"additional_args.{name}: {value!r} is not {shown}", f"give {shown}"))
-    if config.additional_args.get("debugger_hook_config"):
-        found.append(Fault("additional_args.debugger_hook_config cannot be true", "the debugger is not started here"))
-    return found
+    return [fault for name, value in config.additional_args.items() if (fault := _objection(name, value))]
+
+
+def sound(config: Config) -> dict[str, Any]:
+    """The additional_args in which `faults` finds none."""
+    return {name: value for name, value in config.additional_args.items() if not _objection(name, value)}
 
 
 def distribution_hyperparameters(given: Mapping[str, Any], instance_type: str) -> tuple[dict[str, Any], list[Fault]]:
@@ -187,16 +194,11 @@ def distribution_hyperparameters(given: Mapping[str, Any], instance_type: str) -
 
     Names and rules are those of SDK v2's PyTorch estimators.
     """
-    known = ("smdistributed", "mpi", "torch_distributed", "pytorchddp")
-    wrong = [
-        Fault(f"distribution.{name} is not known", nearest(name, known))
-        for name in given
-        if name not in (*known, "instance_groups")
-    ]
-    if "instance_groups" in given:
-        wrong.append(Fault("distribution.instance_groups cannot be given", _REFUSED["instance_groups"]))
+    wrong = list(_distribution_faults(given))
+    if wrong:
+        return {}, wrong
     if _enabled(given, "pytorchddp"):
-        return {"sagemaker_pytorch_ddp_enabled": True, "sagemaker_instance_type": instance_type}, wrong
+        return {"sagemaker_pytorch_ddp_enabled": True, "sagemaker_instance_type": instance_type}, []
     values: dict[str, Any] = {}
     if "mpi" in given:
         mpi = given["mpi"]
@@ -210,11 +212,61 @@ def distribution_hyperparameters(given: Mapping[str, Any], instance_type: str) -
         values |= {"sagemaker_distributed_dataparallel_enabled": on, "sagemaker_instance_type": instance_type}
         if on:
             values["sagemaker_distributed_dataparallel_custom_mpi_options"] = parallel.get("custom_mpi_options", "")
-        if "modelparallel" in given["smdistributed"]:
-            wrong.append(Fault("distribution.smdistributed.modelparallel cannot be given", "use torch_distributed"))
     if _enabled(given, "torch_distributed"):
         values |= {"sagemaker_torch_distributed_enabled": True, "sagemaker_instance_type": instance_type}
-    return values, wrong
+    return values, []
+
+
+def _distribution_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
+    for name, options in given.items():
+        if name == "instance_groups":
+            yield Fault("distribution.instance_groups cannot be given", _REFUSED["instance_groups"])
+        elif name == "smdistributed" and isinstance(options, Mapping):
+            for kind, inner in options.items():
+                if kind == "modelparallel":
+                    yield Fault("distribution.smdistributed.modelparallel cannot be given", "use torch_distributed")
+                elif kind != "dataparallel":
+                    yield Fault(f"distribution.smdistributed.{kind} is not known", nearest(kind, ("dataparallel",)))
+                else:
+                    yield from _option_faults("smdistributed.dataparallel", inner)
+        elif name == "smdistributed":
+            what = f"distribution.smdistributed: {options!r} is not a mapping"
+            yield Fault(what, "write smdistributed: {dataparallel: {enabled: true}}")
+        elif name in _TOP_DISTRIBUTIONS:
+            yield from _option_faults(name, options)
+        else:
+            yield Fault(f"distribution.{name} is not known", nearest(name, ("smdistributed", *_TOP_DISTRIBUTIONS)))
+
+
+def _option_faults(name: str, options: Any) -> Iterator[Fault]:
+    kinds = _DISTRIBUTIONS[name]
+    if not isinstance(options, Mapping):
+        fix = f"write {name.rpartition('.')[2]}: {{enabled: true}}"
+        yield Fault(f"distribution.{name}: {options!r} is not a mapping", fix)
+        return
+    for option, value in options.items():
+        if option not in kinds:
+            yield Fault(f"distribution.{name}.{option} is not known", nearest(option, kinds))
+        elif not _fits(value, kinds[option]):
+            shown = _SHOWN[kinds[option]]
+            yield Fault(f"distribution.{name}.{option}: {value!r} is not {shown}", f"give {shown}")
+
+
+def _objection(name: str, value: Any) -> Fault | None:
+    """What is wrong with one of additional_args."""
+    if name in _REFUSED:
+        return Fault(f"additional_args.{name} cannot be given", _REFUSED[name])
+    if name not in PARAMETERS:
+        return Fault(f"additional_args.{name}: the estimator has no such argument", nearest(name, PARAMETERS))
+    if value is None:
+        needed = f"additional_args.{name}: null takes away what every job needs"
+        return Fault(needed, "give a value, or remove it") if name in _NEEDED else None
+    if name == "debugger_hook_config" and value is True:
+        return Fault("additional_args.debugger_hook_config cannot be true", "the debugger is not started here")
+    kind = PARAMETERS[name].kind
+    if _fits(value, kind) or (name == "tags" and isinstance(value, dict)):  # the SDK takes a mapping of tags too
+        return None
+    return Fault(f"additional_args.{name}: {value!r} is not {_SHOWN[kind]}", f"give {_SHOWN[kind]}")
 
 
 def _enabled(given: Mapping[str, Any], name: str) -> bool:

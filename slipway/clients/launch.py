@@ -95,7 +95,7 @@ def on_sagemaker(prepared: Prepared, name: str, aws: Aws | None) -> request.Laun
         given=prepared.given,
         argv=prepared.argv,
         ours=prepared.ours,
-        channels=tuple(s3_channel(channel) for channel in prepared.channels),
+        channels=tuple(request.s3_channel(channel) for channel in prepared.channels),
         region=config.region,
         bucket=bucket,
         role=arn,
@@ -141,10 +141,8 @@ def on_this_machine(prepared: Prepared, name: str, reference: str, output: Path)
     if prepared.source is None:
         raise InputError("the source lies in S3", fix="name a script of this machine for a job on this machine")
     launch = replace(on_sagemaker(prepared, name, None), channels=())
-    given = dict(prepared.given)
     # Limits are those of SageMaker: what runs here should run there. The instance may be no instance.
-    if prepared.config.local:
-        given["instance_type"] = "ml.m5.xlarge" if prepared.instance_type == "local" else "ml.g5.xlarge"
+    given = {**prepared.given, "instance_type": estimator.instance_type(prepared.given)}
     asked = request.create(replace(launch, given=given))
     environment, notes = dict(asked["Environment"]), []
     precision = environment.get("ACCELERATE_MIXED_PRECISION", "no")
@@ -186,34 +184,3 @@ def reference_here(uri: str, pushes: Sequence[Push], builds: Sequence[Build]) ->
     push = images.pushed_as(uri, pushes)
     digest = push.config_digest if push else ""
     return next((build.reference for build in reversed(builds) if build.config_digest == digest), uri)
-
-
-def s3_channel(channel: Channel) -> dict[str, Any]:
-    """A channel as SDK v2 asks for it."""
-    asked: dict[str, Any] = {"ChannelName": channel.name, "DataSource": _data_source(channel)}
-    further = {"ContentType": channel.content_type, "InputMode": channel.input_mode}
-    further |= {"CompressionType": channel.compression, "RecordWrapperType": channel.record_wrapper}
-    return {**asked, **{name: value for name, value in further.items() if value}}
-
-
-def _data_source(channel: Channel) -> dict[str, Any]:
-    if channel.file_system is not None:
-        kind, identifier, folder = channel.file_system
-        return {
-            "FileSystemDataSource": {
-                "FileSystemId": identifier,
-                "FileSystemType": {"efs": "EFS", "fsx": "FSxLustre"}[kind],
-                "DirectoryPath": folder,
-                "FileSystemAccessMode": channel.access or "ro",
-            }
-        }
-    where: dict[str, Any] = {
-        "S3DataType": channel.data_type or "S3Prefix",
-        "S3Uri": channel.location,
-        "S3DataDistributionType": channel.distribution or "FullyReplicated",
-    }
-    if channel.attribute_names:
-        where["AttributeNames"] = list(channel.attribute_names)
-    if channel.instance_groups:
-        where["InstanceGroupNames"] = list(channel.instance_groups)
-    return {"S3DataSource": where}

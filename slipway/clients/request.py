@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slipway.clients import arguments, estimator, limits
+from slipway.emulator.channels import Channel
 from slipway.errors import Fault, InputError
 
 _LONGEST_NAME = 63
@@ -70,8 +71,9 @@ def create(launch: Launch) -> dict[str, Any]:
     """The request. Raises InputError with everything for which the service, or the image's toolkit, would refuse it."""
     values, faults = hyperparameters(launch)
     request = _request(launch, values)
-    faults += limits.validate(request)
-    faults += _vpc(launch.given)
+    network = _vpc(launch.given)
+    faults += limits.validate({key: value for key, value in request.items() if not (network and key == "VpcConfig")})
+    faults += network
     if faults:
         raise InputError("SageMaker would not take this job", faults=list(dict.fromkeys(faults)))
     return request
@@ -83,6 +85,37 @@ def source_of(asked: Mapping[str, Any]) -> str:
         (channel,) = (each for each in asked["InputDataConfig"] if each["ChannelName"] == _SOURCE_CHANNEL)
         return str(channel["DataSource"]["S3DataSource"]["S3Uri"])
     return str(json.loads(asked["HyperParameters"]["sagemaker_submit_directory"]))
+
+
+def s3_channel(channel: Channel) -> dict[str, Any]:
+    """A channel as SDK v2 asks for it."""
+    asked: dict[str, Any] = {"ChannelName": channel.name, "DataSource": _data_source(channel)}
+    further = {"ContentType": channel.content_type, "InputMode": channel.input_mode}
+    further |= {"CompressionType": channel.compression, "RecordWrapperType": channel.record_wrapper}
+    return {**asked, **{name: value for name, value in further.items() if value}}
+
+
+def _data_source(channel: Channel) -> dict[str, Any]:
+    if channel.file_system is not None:
+        kind, identifier, folder = channel.file_system
+        return {
+            "FileSystemDataSource": {
+                "FileSystemId": identifier,
+                "FileSystemType": {"efs": "EFS", "fsx": "FSxLustre"}[kind],
+                "DirectoryPath": folder,
+                "FileSystemAccessMode": channel.access or "ro",
+            }
+        }
+    where: dict[str, Any] = {
+        "S3DataType": channel.data_type or "S3Prefix",
+        "S3Uri": channel.location,
+        "S3DataDistributionType": channel.distribution or "FullyReplicated",
+    }
+    if channel.attribute_names:
+        where["AttributeNames"] = list(channel.attribute_names)
+    if channel.instance_groups:
+        where["InstanceGroupNames"] = list(channel.instance_groups)
+    return {"S3DataSource": where}
 
 
 def hyperparameters(launch: Launch) -> tuple[dict[str, str], list[Fault]]:

@@ -91,9 +91,7 @@ def find(given: Mapping[str, Any], home: Path) -> Source:
     for path in (folder, *dependencies):
         if _kept(path.resolve(), home.resolve()):
             faults.append(Fault(f"{path} is no folder to be uploaded", "put the script into a folder of its own"))
-    faults += [
-        Fault(f"dependencies: {path} does not exist", "correct it") for path in dependencies if not path.exists()
-    ]
+    faults += lacking(given)
     if not faults:
         faults = [
             Fault(f"the link {name} leads nowhere", "remove it or mend it", str(folder))
@@ -103,6 +101,12 @@ def find(given: Mapping[str, Any], home: Path) -> Source:
     if faults:
         raise InputError("the source cannot be uploaded", faults=faults)
     return Source(folder, entry, dependencies)
+
+
+def lacking(given: Mapping[str, Any]) -> list[Fault]:
+    """The dependencies that are not there."""
+    paths = [Path(str(path)) for path in given.get("dependencies") or ()]
+    return [Fault(f"dependencies: {path} does not exist", "correct it") for path in paths if not path.exists()]
 
 
 def _kept(path: Path, home: Path) -> bool:
