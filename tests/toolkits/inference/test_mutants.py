@@ -12,23 +12,17 @@ KEPT = mutants.of("inference")
 WITHOUT_A_FAULT = [
     "cgroup.py",
     "cli/serve.py",
-    "codeartifact.py",
-    "default_handler_service.py",
-    "default_inference_handler.py",
-    "installed.py",
     "model_server.py",
     "multi_model/__init__.py",
     "multi_model/link.py",
     "multi_model/metrics.py",
     "multi_model/processes.py",
-    "multi_model/refusal.py",
     "multi_model/router.py",
     "multi_model/unit.py",
     "overlay.py",
     "requirement_lines.py",
     "server/unit.py",
     "server/worker.py",
-    "standin/mms/service.py",
 ]
 
 
