@@ -60,6 +60,15 @@ def test_another_host_has_no_scheduler(monkeypatch):
     assert os.environ["DMLC_ROLE"] == "worker"
 
 
+def test_a_host_outside_the_distribution_runs_one_plain_process(mx_job):
+    groups = [{"instance_group_name": name, "hosts": [f"{name}-1"], "instance_type": "x"} for name in ("cpu", "gpu")]
+    config = {"current_host": "cpu-1", "hosts": ["cpu-1", "gpu-1"], "current_group_name": "cpu"}
+    mx_job.env["SM_STUDIO_LOCAL_MODE"] = "true"
+    mx_job.resources({**config, "instance_groups": groups})
+    worker = shown(mx_job, [], **PS, sagemaker_distribution_instance_groups='["gpu"]')["worker"]
+    assert not [name for name in worker if name.startswith("DMLC_")]
+
+
 def test_port_and_verbosity_are_hyperparameters(mx_job):
     mx_job.resources({"current_host": "localhost", "hosts": ["localhost"]})
     server = shown(mx_job, ["server"], _ps_port="8123", _ps_verbose="2", **PS)["server"]

@@ -55,6 +55,15 @@ def test_a_line_in_pieces_is_not_mixed_with_another_ranks(output):
     )
 
 
+def test_a_line_that_is_passed_on_in_parts_has_one_tag():
+    tagged = mpi_output._Prefix(b"[1,mpirank:0,algo-1]<stdout>:")
+    parts = (b"x" * 9, b"y\nnext\n", b"last")
+    assert b"".join(map(tagged, parts)) == (
+        b"[1,mpirank:0,algo-1]<stdout>:" + b"x" * 9 + b"y\n[1,mpirank:0,algo-1]<stdout>:next\n"
+        b"[1,mpirank:0,algo-1]<stdout>:last"
+    )
+
+
 def test_the_first_failure_is_kept_and_ranks_that_mpirun_ended_are_none(output):
     """The first by time: the word of another may come sooner."""
     for words in (b"0 ended:-15:1.000000 algo-1\n", b"1 ended:14:7.500000 algo-1\n", b"3 ended:9:7.250000 algo-2\n"):
