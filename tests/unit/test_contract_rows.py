@@ -11,11 +11,16 @@ from tests.toolkits import rows
 
 # A page that loses its table would be held by nothing.
 PAGES = {
+    "huggingface-inference",
+    "inference",
     "mpi",
+    "multi-model",
     "mxnet-inference",
     "mxnet-training",
     "pytorch-inference",
     "pytorch-training",
+    "serving",
+    "tensorflow-inference",
     "tensorflow-training",
     "training",
 }

@@ -153,7 +153,7 @@ def full_by_stub(one):
 
 
 def when_the_disk_is_full(one, fill):
-    """Fills it after one model is loaded, and frees it again; what is told in between, and that nothing else suffers."""
+    """Fills it after one model is loaded, and frees it again; meanwhile the reason is told and nothing else suffers."""
     one.start()
     one.ready()
     one.loaded("before")

@@ -414,7 +414,7 @@ def test_a_step_that_finds_the_disk_full_says_where(model, monkeypatch, step):
     def make(folder):
         if step == "environment":
             raise full
-        os.mkdir(folder)
+        Path(folder).mkdir()
 
     monkeypatch.setattr(requirements.overlay, "make", make)
     monkeypatch.setattr(requirements, "_run", lambda *_: (1, [f"ERROR: Could not install packages: {full}"]))
