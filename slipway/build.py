@@ -289,6 +289,7 @@ def _record(
         compressed=held.compressed,
         hidden=held.hidden,
         ceiling_mb=image.ceiling_mb,
+        compressed_ceiling_mb=image.compressed_ceiling_mb,
         layer_sizes=tuple(held.layers.items()),
         packages=held.packages,
         revision=source.commit,

@@ -44,7 +44,8 @@ class Build:
     layers: tuple[str, ...] = ()  # diff IDs, lowest first
     compressed: int = 0  # 0: the engine does not know
     hidden: int = 0  # in files that upper layers replace or delete
-    ceiling_mb: int = 0
+    ceiling_mb: int = 0  # uncompressed; 0: none
+    compressed_ceiling_mb: int = 0
     layer_sizes: tuple[tuple[str, int], ...] = ()  # stage and bytes, lowest first
     packages: Mapping[str, int] = field(default_factory=dict)  # bytes by name
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slipway.engine.docker import ContainerSpec, Engine
 from slipway.errors import EngineError, Fault, SizeError
@@ -18,6 +18,7 @@ from slipway.spec.model import Image
 from slipway.stages import Stage
 
 SERVERLESS_MB = 10_000  # serverless inference refuses larger images; SageMaker developer guide
+LAYER_MB = 54_525  # 52,000 MiB, the largest layer that ECR takes; Amazon ECR service quotas
 HIDDEN_MB = 16  # dpkg's own database, which each layer of Debian packages writes anew, is half of that
 SHOWN = 6
 
@@ -63,6 +64,14 @@ class Size:
 def measure(engine: Engine, reference: str, stages: Iterable[Stage] = ()) -> Size:
     """Measure an image of the engine. `stages`: those that its layers come from, lowest first; without, layers have
     numbers."""
+    size, (held, seen) = weigh(engine, reference, stages), _look(engine, reference)
+    # The classic store counts a layer's files, not the blocks that they take, so that the two cannot be compared.
+    hidden = max(0, size.unpacked - seen) if seen and size.compressed else 0
+    return replace(size, packages=held, hidden=hidden)
+
+
+def weigh(engine: Engine, reference: str, stages: Iterable[Stage] = ()) -> Size:
+    """The same without a look inside: no packages, and nothing of what is hidden."""
     sizes = [size for size in engine.layer_sizes(reference) if size]  # newest first
     names = [stage.name for stage in stages][::-1]
     layers: dict[str, int] = {}
@@ -70,10 +79,7 @@ def measure(engine: Engine, reference: str, stages: Iterable[Stage] = ()) -> Siz
         below = names[-1] if names else f"layer {len(sizes) - at}"
         name = names[at] if at < len(names) else below
         layers[name] = layers.get(name, 0) + size
-    compressed, (held, seen) = _compressed(engine, reference), _look(engine, reference)
-    # The classic store counts a layer's files, not the blocks that they take, so that the two cannot be compared.
-    hidden = max(0, sum(sizes) - seen) if seen and compressed else 0
-    return Size(sum(sizes), compressed, dict(reversed(layers.items())), held, hidden)
+    return Size(sum(sizes), _compressed(engine, reference), dict(reversed(layers.items())), {})
 
 
 def _look(engine: Engine, reference: str) -> tuple[dict[str, int], int]:
@@ -118,16 +124,40 @@ def refuse_unexplained(images: Iterable[Image], before: Mapping[str, Build]) -> 
     """Raises SizeError for ceilings that are higher than at the last build and do not say why."""
     faults = [
         Fault(
-            f"{image.id}: its ceiling of {before[image.id].ceiling_mb} MB was raised to {image.ceiling_mb}",
+            f"{image.id}: its {what} of {was} MB was raised to {now}",
             "say why under ceiling-reason",
             image.file,
             image.lines[0][0],
         )
         for image in images
-        if image.id in before and 0 < before[image.id].ceiling_mb < image.ceiling_mb and not image.ceiling_reason
+        if image.id in before and not image.ceiling_reason
+        for what, was, now in (
+            ("ceiling", before[image.id].ceiling_mb, image.ceiling_mb),
+            ("compressed ceiling", before[image.id].compressed_ceiling_mb, image.compressed_ceiling_mb),
+        )
+        if 0 < was < now
     ]
     if faults:
         raise SizeError("ceilings were raised", faults=faults)
+
+
+def refused(size: Size, scope: str, processor: str) -> list[str]:
+    """What of SageMaker's services refuses an image of this size, whoever built it; empty: none does."""
+    found = [
+        f"{name} takes {held / 1e6:.0f} MB; ECR takes no layer over {LAYER_MB} MB"
+        for name, held in size.layers.items()
+        if held > LAYER_MB * 1e6
+    ]
+    if _serverless(scope, processor) and size.unpacked > SERVERLESS_MB * 1e6:
+        found.append(
+            f"it takes {size.unpacked / 1e6:.0f} MB; serverless inference takes no image over {SERVERLESS_MB} MB"
+        )
+    return found
+
+
+def _serverless(scope: str, processor: str) -> bool:
+    """Whether images of a kind may stand behind serverless endpoints, which have no GPU."""
+    return scope == "inference" and processor == "cpu"
 
 
 def _ceilings(image: Image, size: Size) -> list[tuple[str, int, int]]:
@@ -136,7 +166,7 @@ def _ceilings(image: Image, size: Size) -> list[tuple[str, int, int]]:
         ("compressed", size.compressed, image.compressed_ceiling_mb),
         ("in files that upper layers replace or delete", size.hidden, HIDDEN_MB),
     ]
-    if image.scope == "inference" and image.processor == "cpu":
+    if _serverless(image.scope, image.processor):
         found.append(("unpacked, more than serverless inference takes", size.unpacked, SERVERLESS_MB))
     return [(what, held, ceiling) for what, held, ceiling in found if ceiling]
 
@@ -163,8 +193,15 @@ def of_build(build: Build) -> Size:
 
 
 def last_within(builds: Iterable[Build]) -> dict[str, Build]:
-    """Of each image the last build that was within its ceiling then: what growth is measured against."""
-    return {build.image: build for build in builds if not build.ceiling_mb or build.size <= build.ceiling_mb * 1e6}
+    """Of each image the last build that was within its ceilings then: what growth is measured against."""
+    return {
+        build.image: build
+        for build in builds
+        if all(
+            not ceiling or held <= ceiling * 1e6
+            for held, ceiling in ((build.size, build.ceiling_mb), (build.compressed, build.compressed_ceiling_mb))
+        )
+    }
 
 
 @dataclass(frozen=True)

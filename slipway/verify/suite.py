@@ -19,6 +19,7 @@ _DECIDING = (
     "slipway/emulator",
     "slipway/engine/docker.py",
     "slipway/engine/images.py",
+    "slipway/size.py",
     "slipway/tables.py",
     # Some of the steps are checks as well.
     "tests/smoke/probe",

@@ -71,6 +71,28 @@ def test_without_a_build_before_the_largest_are_named(project: Path) -> None:
         size.refuse_over([image], {image.id: measured({}, compressed=11, stack=20)}, {})
 
 
+def test_serverless_inference_takes_no_image_over_ten_gigabytes(project: Path) -> None:
+    serves = replace(image_of(project), scope="inference", processor="cpu")
+    others = [replace(serves, scope="training"), replace(serves, processor="gpu")]
+    now = {image.id: measured({}, stack=10_001) for image in (serves, *others)}
+    with pytest.raises(SizeError, match="more than serverless inference takes, over its ceiling of 10000 MB"):
+        size.refuse_over([serves], now, {})
+    size.refuse_over([serves], {serves.id: measured({}, base=1, stack=9_999)}, {})
+    # Neither training nor GPUs are for serverless endpoints.
+    size.refuse_over(others, now, {})
+
+
+def test_what_services_refuse_is_told_of_any_image() -> None:
+    large = measured({}, base=1_000, stack=9_001)
+    assert size.refused(large, "inference", "cpu") == [
+        "it takes 10001 MB; serverless inference takes no image over 10000 MB"
+    ]
+    assert [size.refused(large, *kind) for kind in (("inference", "gpu"), ("training", "cpu"))] == [[], []]
+    layer = measured({}, base=1_000, stack=54_526)
+    assert size.refused(layer, "training", "gpu") == ["stack takes 54526 MB; ECR takes no layer over 54525 MB"]
+    assert size.refused(measured({}, base=54_525, stack=54_525), "training", "gpu") == []
+
+
 def test_what_upper_layers_hide_has_a_ceiling_too(project: Path) -> None:
     image = image_of(project)
     now = replace(measured({}, stack=90), hidden=60 * MB)
@@ -90,10 +112,23 @@ def test_a_ceiling_is_not_raised_without_a_word(project: Path) -> None:
     size.refuse_unexplained([replace(image, ceiling_mb=90)], before)
 
 
+def test_nor_is_that_of_what_is_pulled(project: Path) -> None:
+    image = replace(image_of(project), ceiling_mb=100, compressed_ceiling_mb=50)
+    before = {image.id: replace(build(image, stack=90), compressed_ceiling_mb=40)}
+    with pytest.raises(SizeError, match="its compressed ceiling of 40 MB was raised to 50") as caught:
+        size.refuse_unexplained([image], before)
+    assert len(caught.value.faults) == 1
+    size.refuse_unexplained([replace(image, ceiling_reason="pandas came along")], before)
+    # The first ceiling is not raised, but set.
+    size.refuse_unexplained([image], {image.id: build(image, stack=90)})
+
+
 def test_growth_is_measured_against_the_last_that_was_within(project: Path) -> None:
     image = image_of(project)
     within, over = build(image, stack=90), build(image, stack=110)
-    assert size.last_within([within, over]) == {image.id: within}
+    pulled = replace(build(image, stack=95), compressed=31 * MB, compressed_ceiling_mb=30)
+    assert size.last_within([within, over, pulled]) == {image.id: within}
+    assert size.last_within([within, replace(pulled, compressed=30 * MB)])[image.id].size == 95 * MB
 
 
 def test_equal_layers_count_once(project: Path) -> None:

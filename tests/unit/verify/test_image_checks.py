@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from slipway.engine.docker import Engine
 from slipway.verify.inspection import Inspection
-from tests.contract import test_labels
+from tests.contract import test_labels, test_size
 
 FAMILY = "com.amazonaws.ml.engines.sagemaker.dlc"
 TAG = "2.14.1-gpu-py311-cu130-debian12"
@@ -48,3 +49,46 @@ def test_the_cuda_of_tag_and_labels_is_that_of_the_runtime(runtime: str) -> None
     assert "holds gpu.cu131" in labelled(facts(nvidia_cuda_runtime="13.1.2"), TAG)
     assert "says device gpu, the image holds cpu" in labelled(facts(), TAG, "device.gpu")
     assert "holds cpu" in labelled(facts(), TAG)
+
+
+class Scales:
+    """An engine that has one image, of these layers (MB, newest first), pulled at a third of that."""
+
+    def __init__(self, *layers: int) -> None:
+        self.layers = [layer * 1_000_000 for layer in layers]
+
+    def layer_sizes(self, reference: str) -> list[int]:
+        return self.layers
+
+    def image(self, reference: str) -> dict[str, Any]:
+        return {"Size": sum(self.layers) // 3}
+
+    def info(self) -> dict[str, Any]:
+        return {"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]]}
+
+
+def weighed(kind: str, *layers: int, title: str = "mine", **packages: str) -> str:
+    """What size.fits says of an image; empty: nothing is wrong."""
+    engine, config = cast(Engine, Scales(*layers)), {"Labels": {"org.opencontainers.image.title": title}}
+    try:
+        test_size.test_size_fits(engine, "mine", config, Inspection(facts=facts(**packages)), kind)
+    except AssertionError as failed:
+        return str(failed)
+    return ""
+
+
+@pytest.mark.parametrize("kind", ["inference", "tensorflow-inference"])
+def test_the_size_of_any_image_is_held_to_what_services_take(kind: str) -> None:
+    assert "serverless inference takes no image over 10000 MB" in weighed(kind, 5_000, 5_001)
+    assert weighed(kind, 5_000, 5_001, nvidia_cuda_runtime="13.0.96") == ""
+    assert weighed("training", 5_000, 5_001) == ""
+    assert "ECR takes no layer over" in weighed("training", 60_000)
+
+
+def test_a_cell_is_held_to_both_of_its_ceilings() -> None:
+    cell = "pytorch-inference-2.13.0-cpu-py311"
+    assert weighed("inference", 700, title=cell) == ""
+    assert "takes 900 MB" not in weighed("inference", 900, title=cell)
+    assert "takes 300 MB compressed, over its ceiling of 295 MB" in weighed("inference", 900, title=cell)
+    both = weighed("inference", 1_200, title=cell)
+    assert "takes 1200 MB unpacked, over its ceiling of 1150 MB" in both and "takes 400 MB compressed" in both
