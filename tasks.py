@@ -795,12 +795,12 @@ def clean(c: Context, cache: bool = False, all: bool = False, dry_run: bool = Fa
 
 @task(
     help={
-        "all": "slow tests and the whole matrix as well; what passed before on the same files is not run again",
+        "all": "slow tests too, the server's soak among them; what passed before on the same files is not run again",
         **_JSON,
     }
 )
 def check(c: Context, all: bool = False, json: bool = False) -> None:
-    """Run every check of the project itself: lint, types, tests."""
+    """Run every check of the project itself: lint, types, tests, all images for CPUs; no GPU image is built."""
     from slipway.commands import check as checking
 
     checking.check(all, json)
