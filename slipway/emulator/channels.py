@@ -25,6 +25,9 @@ _CHOICES = {
     "record_wrapper": ("None", "RecordIO"),
     "access": ("ro", "rw"),
 }
+# Fields of S3DataSource alone, and of FileSystemDataSource alone.
+_S3_ALONE = ("data_type", "distribution", "attribute_names", "instance_groups")
+_FILE_SYSTEM_ALONE = ("access",)
 _FORM = tables.Form(
     "channel_name",
     "data_location",
@@ -106,6 +109,13 @@ def _further(table: tables.Table, row: tables.Row) -> dict[str, Any]:
         if value is not None and value not in choices:
             what = f"channel {row.values['channel_name']}: {name} {value!r} is not known"
             table.fault(row.line, what, nearest(value, choices))
+    kind = row.values["data_location"].partition("://")[0]
+    mounted = kind in ("efs", "fsx")
+    for column in _S3_ALONE if mounted else _FILE_SYSTEM_ALONE:
+        if row.values.get(column):
+            what = f"channel {row.values['channel_name']}: {column} {row.values[column]!r} is not for such a location"
+            where = "S3" if mounted else "efs:// and fsx://"
+            table.fault(row.line, what, f"leave it empty: it is for {where} alone")
     for column in ("attribute_names", "instance_groups"):
         if row.values.get(column):
             values[column] = tuple(name.strip() for name in row.values[column].split(","))

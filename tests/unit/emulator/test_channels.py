@@ -58,6 +58,39 @@ def test_a_bad_location_is_named(tmp_path: Path, location: str, what: str, fix: 
     assert what in found and fix in found
 
 
+@pytest.mark.parametrize(
+    ("location", "column", "value", "alone"),
+    [
+        ("s3://b/p", "access", "rw", "efs:// and fsx://"),
+        (".", "access", "ro", "efs:// and fsx://"),
+        *(
+            (f"{kind}://fs-01234567/x", column, value, "S3")
+            for kind in ("efs", "fsx")
+            for column, value in (
+                ("data_type", "S3Prefix"),
+                ("distribution", "ShardedByS3Key"),
+                ("attribute_names", "a,b"),
+                ("instance_groups", "g"),
+            )
+        ),
+    ],
+)
+def test_a_column_that_its_location_cannot_have_is_refused(
+    tmp_path: Path, location: str, column: str, value: str, alone: str
+) -> None:
+    path = tmp_path / "inputs.tsv"
+    rows = ["channel_name\tdata_location\t" + column, "other\ts3://b\t", f"train\t{location}\t"]
+    path.write_text("\n".join(rows) + "\n")
+    assert len(channels.read(path).channels) == 2, "empty is fine"
+    path.write_text("\n".join(rows) + value + "\n")
+    with pytest.raises(InputError) as caught:
+        channels.read(path)
+    (fault,) = caught.value.faults
+    assert (fault.file, fault.line) == (str(path), 3)
+    assert fault.what == f"channel train: {column} {value!r} is not for such a location"
+    assert fault.fix == f"leave it empty: it is for {alone} alone"
+
+
 def test_every_fault_at_once(tmp_path: Path) -> None:
     found = faults(tmp_path, ("tr ain", "s3://b"), ("a", "nowhere"), ("b", "s3://b"), ("b", "s3://c"))
     assert [text.split(":")[1] for text in found] == ["2", "3", "5"]
