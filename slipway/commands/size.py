@@ -28,8 +28,9 @@ def size(image: str, json: bool) -> None:
         console.say("")
         largest = sorted(found.packages.items(), key=lambda item: -item[1])
         console.table(("package", "MB"), [(name, f"{held / 1e6:.1f}") for name, held in largest[:SHOWN]])
-        ceiling = f", ceiling {build.ceiling_mb} MB" if build is not None and build.ceiling_mb else ""
-        pulled = f", {found.compressed / 1e6:.0f} MB compressed" if found.compressed else ""
+        most = (build.ceiling_mb, build.compressed_ceiling_mb) if build is not None else (0, 0)
+        ceiling, pulled_ceiling = (f", ceiling {mb} MB" if mb else "" for mb in most)
+        pulled = f"; {found.compressed / 1e6:.0f} MB compressed{pulled_ceiling}" if found.compressed else ""
         hidden = f", {found.hidden / 1e6:.0f} MB of it hidden by upper layers" if found.hidden else ""
         console.say("")
         console.say(f"{found.unpacked / 1e6:.0f} MB unpacked{hidden}{ceiling}{pulled}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +14,7 @@ import yaml
 from slipway.errors import SpecError, UsageError
 from slipway.spec import load, naming
 from slipway.spec.cells import order
-from slipway.spec.model import Matrix
+from slipway.spec.model import Image, Matrix
 from slipway.spec.schema import json_schema
 from slipway.spec.select import Selector, select
 
@@ -203,10 +204,45 @@ _WithoutDates.yaml_implicit_resolvers = {
 }
 
 
+# The images that the project is there for: `--framework huggingface` means its two.
+MAIN = {
+    (framework, scope, processor)
+    for framework in ("pytorch", "tensorflow", "huggingface-pytorch", "huggingface-tensorflow", "mxnet")
+    for scope in ("training", "inference")
+    for processor in ("cpu", "gpu")
+}
+REASONS = (
+    "no wheel for that (Python|CUDA)",
+    "framework unsupported on that processor",
+    "build machine lacks the architecture",
+    "binary not redistributable",
+)
+
+
 def test_the_project_itself_loads() -> None:
     matrix = load.load(ROOT)
-    assert {image.framework for image in matrix.buildable} >= {"pytorch"}
     assert len({image.id for image in matrix.images}) == len(matrix.images)
+
+    def cells(images: Iterable[Image]) -> set[tuple[str, str, str]]:
+        return {(image.framework, image.scope, image.processor) for image in images if image.architecture == "amd64"}
+
+    assert cells(matrix.images) >= MAIN
+    assert MAIN - cells(matrix.buildable) == {("mxnet", "training", "gpu"), ("mxnet", "inference", "gpu")}
+    # What one asks for without a version is there for every framework.
+    assert cells(image for image in matrix.images if image.default) >= {cell for cell in MAIN if cell[2] == "cpu"}
+
+
+def test_the_project_leaves_images_out_for_four_reasons_alone() -> None:
+    excluded = {image.id: image.excluded for image in load.load(ROOT).images if image.excluded}
+    known = re.compile(rf"(stands on an excluded image: )?({'|'.join(REASONS)}): .+")
+    assert excluded and {name: why for name, why in excluded.items() if not known.fullmatch(why)} == {}
+
+
+def test_every_image_of_the_project_has_both_ceilings() -> None:
+    images = load.load(ROOT).buildable
+    assert [image.id for image in images if not 0 < image.compressed_ceiling_mb < image.ceiling_mb] == []
+    serverless = [image for image in images if (image.scope, image.processor) == ("inference", "cpu")]
+    assert serverless and max(image.ceiling_mb for image in serverless) <= 2_000
 
 
 def test_sources_hold_what_decides_images(project: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from invoke.exceptions import Exit
 
 from slipway.commands import locks, matrix
+from slipway.commands import size as sizes
+from slipway.records import Build, Records
 from slipway.spec.select import Selector
 
 NEWEST = "small-training-1.2.0-cpu-py311"
@@ -191,3 +194,58 @@ def test_a_version_is_added_whole_or_not_at_all(
     capsys.readouterr()
     locks.lock(Selector(framework="small", version="1.3.0"), False, True, True)
     assert answer(capsys) == {"current": ["small-training-1.3.0-cpu-py311"]}
+
+
+def recorded(image: str, **layers: int) -> None:
+    """A build on record, by layers in MB, lowest first; what has one name is one layer."""
+    text = {field.name: "x" for field in fields(Build) if field.type == "str"}
+    build = Build(
+        **text | {"image": image, "config_digest": f"sha256:{image}", "built_at": "2026-11-30T10:00:00.000+00:00"},
+        seconds=1.0,
+        size=sum(layers.values()) * 1_000_000,
+        compressed=31_000_000,
+        hidden=2_000_000,
+        ceiling_mb=150,
+        compressed_ceiling_mb=40,
+        layers=tuple(f"sha256:{name}" for name in layers),
+        layer_sizes=tuple((name, mb * 1_000_000) for name, mb in layers.items()),
+        packages={"numpy": 20_000_000, "git (Debian)": 30_000_000},
+    )
+    Records(Path(".slipway")).add_build(build)
+
+
+def test_a_plan_shows_which_layers_images_share(capsys: Output) -> None:
+    recorded(NEWEST, base=50, stack=30)
+    matrix.plan(Selector(), False, layers=True)
+    out, err = capsys.readouterr()
+    assert f"warning: {OLDER} was not built here, so it is left out" in err
+    assert out.splitlines()[-1] == "80 MB in all, 100 % of the 80 MB of the images apart"
+    recorded(OLDER, base=50, other=10)
+    matrix.plan(Selector(), False, layers=True)
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in lines]
+    assert rows.index(["base", "50", "2"]) < rows.index(["stack", "30", "1"]) < rows.index(["other", "10", "1"])
+    assert lines[-1] == "90 MB in all, 64 % of the 140 MB of the images apart"
+    matrix.plan(Selector(), True, layers=True)
+    assert answer(capsys) == {
+        "layers": {"base": [50_000_000, 2], "other": [10_000_000, 1], "stack": [30_000_000, 1]},
+        "unique": 90_000_000,
+        "total": 140_000_000,
+    }
+    matrix.plan(Selector(only=OLDER), True, layers=True)
+    assert answer(capsys)["unique"] == 60_000_000, "images that are not chosen are not counted"
+
+
+def test_the_size_of_a_cell_is_told_by_layer_and_package_with_its_ceilings(capsys: Output) -> None:
+    recorded(NEWEST, base=50, stack=70)
+    sizes.size(NEWEST, False)
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in lines]
+    assert rows.index(["base", "50.0"]) < rows.index(["stack", "70.0"])
+    assert rows.index(["git", "(Debian)", "30.0"]) < rows.index(["numpy", "20.0"])
+    assert lines[-1] == (
+        "120 MB unpacked, 2 MB of it hidden by upper layers, ceiling 150 MB; 31 MB compressed, ceiling 40 MB"
+    )
+    sizes.size(NEWEST, True)
+    found = answer(capsys)
+    assert (found["unpacked"], found["compressed"], found["layers"]["stack"]) == (120_000_000, 31_000_000, 70_000_000)
