@@ -36,11 +36,15 @@ _NOT_ACCEPTED = frozenset(
 
 @dataclass(frozen=True)
 class Repository:
-    """What ECR says of a repository. `filters`: wildcards of the tags that are excluded from its mutability."""
+    """What ECR says of a repository. `filters`: wildcards of the tags that are excluded from its mutability.
+
+    `encryption`: AES256, or KMS and the key's ARN.
+    """
 
     name: str
     mutability: str
     filters: tuple[str, ...]
+    encryption: str = "AES256"
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,19 @@ class Ecr:
                 return None
         found: dict[str, Any] = {**answer["repositories"][0]}
         filters = tuple(item["filter"] for item in found.get("imageTagMutabilityExclusionFilters", []))
-        return Repository(name, found.get("imageTagMutability", "MUTABLE"), filters)
+        encrypted = found.get("encryptionConfiguration", {})
+        encryption = " ".join(filter(None, (encrypted.get("encryptionType", "AES256"), encrypted.get("kmsKey"))))
+        return Repository(name, found.get("imageTagMutability", "MUTABLE"), filters, encryption)
+
+    def policy(self, name: str) -> dict[str, Any] | None:
+        """Who else may do what with a repository; None where it has no policy."""
+        with self._speaking(f"tell the policy of {name}"):
+            try:
+                answer = self._client.get_repository_policy(registryId=self.account, repositoryName=name)
+            except self._client.exceptions.RepositoryPolicyNotFoundException:
+                return None
+        policy: dict[str, Any] = json.loads(answer["policyText"])
+        return policy
 
     def create_repository(self, name: str, filters: Sequence[str]) -> None:
         """Make a repository that scans on push and lets only tags move that match a filter."""

@@ -24,6 +24,7 @@ class EcrRegistry:
     """Amazon ECR in one account. `hosts` says, by region, where a registry answers that has an address of its own.
 
     `untagged_days`: how long ECR keeps images without a tag; 0: what its repositories say of that is left alone.
+    `pulled_by`: other accounts that their policies are to let pull.
     """
 
     name: str
@@ -33,6 +34,7 @@ class EcrRegistry:
     domain: str = ""
     hosts: Mapping[str, str] = field(default_factory=dict)
     untagged_days: int = 0
+    pulled_by: tuple[str, ...] = ()
 
     def host(self, region: str) -> str:
         domain = self.domain or ("amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com")
@@ -227,6 +229,7 @@ def _registry(name: str, part: EcrPart | OciPart) -> EcrRegistry | OciRegistry:
             part.domain or "",
             part.hosts,
             part.untagged_days or 0,
+            tuple(part.pulled_by),
         )
     given = part.credentials
     return (

@@ -107,6 +107,11 @@ class EcrPart(_Part):
         alias="untagged-days",
         description="days after which ECR removes images without a tag, such as those of releases that were given up",
     )
+    pulled_by: Annotated[list[Account], AfterValidator(_unique)] = Field(
+        default=[],
+        alias="pulled-by",
+        description="other accounts whose jobs pull: `invoke doctor` looks whether the repositories let them",
+    )
     hosts: dict[Region, Host] = Field(
         default={}, description="by region: where its registry answers, if not at its own address (VPC endpoints)"
     )
