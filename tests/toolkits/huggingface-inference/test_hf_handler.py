@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import io
 import re
 import sys
@@ -301,3 +302,30 @@ def test_the_number_of_a_gpu_is_its_device(monkeypatch, number, device, task, by
     monkeypatch.setattr(transformers_utils, "library_pipeline", lambda task, source: ("library", source.device))
     monkeypatch.setattr(pipelines, "make", lambda task, source: ("own", source.device))
     assert transformers_utils.get_pipeline(task, number, "folder") == (by, device)
+
+
+def test_names_that_old_handlers_import(monkeypatch, tmp_path):
+    from sagemaker_huggingface_inference_toolkit.transformers_utils import (
+        ARCHITECTURES_2_TASK,
+        get_pipeline,
+        infer_task_from_hub,
+        infer_task_from_model_architecture,
+    )
+
+    assert ARCHITECTURES_2_TASK["ForMaskedLM"] == "fill-mask"
+    assert list(inspect.signature(get_pipeline).parameters)[:3] == ["task", "device", "model_dir"]
+    monkeypatch.setattr(transformers_utils, "library_tasks", lambda: frozenset({"fill-mask"}))
+    (tmp_path / "config.json").write_text('{"architectures": ["BertForMaskedLM"]}')
+    assert infer_task_from_model_architecture(str(tmp_path / "config.json"), architecture_index=0) == "fill-mask"
+    asked = []
+
+    class Hub:
+        def model_info(self, model_id, revision, token):
+            asked.append((model_id, revision, token))
+            return types.SimpleNamespace(pipeline_tag="fill-mask" if revision == "main" else None)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", types.SimpleNamespace(HfApi=Hub))
+    assert infer_task_from_hub("org/name", revision="main", use_auth_token="token") == "fill-mask"
+    assert asked == [("org/name", "main", "token")]
+    with pytest.raises(ValueError, match="no task for org/name: set HF_TASK"):
+        infer_task_from_hub("org/name")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 from sagemaker_inference import errors
 from sagemaker_mxnet_serving_container import checkpoint, handler_service
 from sagemaker_mxnet_serving_container.default_inference_handler import (
+    DefaultGluonBlockInferenceHandler,
     DefaultModuleInferenceHandler,
     DefaultMXNetInferenceHandler,
 )
@@ -192,3 +194,27 @@ def test_a_service_loads_its_model_once(framework, folder, monkeypatch):
     for _ in range(2):
         service.initialize(context)
     assert loads == [context.system_properties["model_dir"]]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "base"),
+    [
+        ("default_inference_handler", "DefaultMXNetInferenceHandler", "DefaultInferenceHandler"),
+        ("default_inference_handler", "DefaultModuleInferenceHandler", "DefaultMXNetInferenceHandler"),
+        ("default_inference_handler", "DefaultGluonBlockInferenceHandler", "DefaultMXNetInferenceHandler"),
+        ("mxnet_module_transformer", "MXNetModuleTransformer", "Transformer"),
+        ("handler_service", "HandlerService", "DefaultHandlerService"),
+    ],
+)
+def test_names_that_old_handlers_import_and_extend(module, name, base):
+    found = getattr(importlib.import_module(f"sagemaker_mxnet_serving_container.{module}"), name)
+    assert base in [one.__name__ for one in found.__mro__]
+    # Old handlers call them so.
+    assert type("Mine", (found,), {})()
+
+
+def test_a_block_is_called_and_a_module_predicts():
+    block = DefaultGluonBlockInferenceHandler().default_predict_fn([1], lambda data: [*data, "called"])
+    assert block == [1, "called"]
+    module = SimpleNamespace(predict=lambda data: [*data, "predicted"])
+    assert DefaultModuleInferenceHandler().default_predict_fn([1], module) == [1, "predicted"]
