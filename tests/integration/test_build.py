@@ -99,12 +99,16 @@ class Workshop:
 
     def build(self, *words: str) -> dict[str, Any]:
         """Build it and return what `--json` says."""
-        child = self.start("build", "--framework", self.framework, "--json", *words)
-        out, err = child.communicate(timeout=580)
-        assert child.returncode == 0, err
-        (found,) = json.loads(out)
+        (found,) = self.answer("build", "--framework", self.framework, *words)
         assert isinstance(found, dict)
         return found
+
+    def answer(self, *words: str) -> Any:
+        """What a command that succeeds says to machines."""
+        child = self.start(*words, "--json")
+        out, err = child.communicate(timeout=580)
+        assert child.returncode == 0, err
+        return json.loads(out)
 
     def leftovers(self) -> list[str]:
         return [path.name for path in (self.root.parent / "tmp").iterdir()]
@@ -171,6 +175,16 @@ def test_a_build_runs_repeats_without_a_step_and_changes_only_its_last_layer(
     assert changed["steps"] - changed["cached_steps"] == 1
     sizes = [size for size in engine.layer_sizes(workshop.reference) if size]
     assert sizes[0] < 1_000_000
+    # Both the record's account and that of the image alone, which knows no stages.
+    by_record, by_image = workshop.answer("size", workshop.image), workshop.answer("size", workshop.reference)
+    assert by_record["unpacked"] == by_image["unpacked"] == sum(sizes)
+    assert list(by_record["layers"])[-1] == workshop.image and next(iter(by_image["layers"])) == "layer 1"
+    assert by_record["packages"] == by_image["packages"] and 30_000 < by_image["packages"]["six"] < 100_000
+    shared = workshop.answer("plan", "--framework", workshop.framework, "--layers")
+    assert shared["unique"] == shared["total"] == sum(sizes)
+    assert shared["layers"][workshop.image] == [sizes[0], 1]
+    child = workshop.start("size", f"{workshop.reference}-not")
+    assert "Traceback" not in child.communicate(timeout=60)[1] and child.returncode == 16
     assert workshop.leftovers() == []
 
 
