@@ -17,6 +17,7 @@ MODE = os.environ.get("MODE", "")
 ROOM = int(os.environ.get("ROOM", "2"))  # models that fit
 LOADED = {}
 SEEN = set()
+RELEASED = threading.Event()
 MEMORY = [pathlib.Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
 
 
@@ -36,6 +37,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/ping":
             self.reply(503 if MODE == "never" else 200, b"not yet" if MODE == "never" else b"")
+        elif self.path == "/release":
+            RELEASED.set()
+            self.reply(200)
         elif self.path == "/execution-parameters" and "OFFER" in os.environ:
             self.reply(200, os.environ["OFFER"].encode(), "application/json")
         else:
@@ -82,6 +86,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(200, json.dumps(seen).encode(), "application/json")
         elif data == b"fail":
             self.reply(418, b"the model's own reason")
+        elif data == b"hold":
+            self.reply(200 if RELEASED.wait(60) else 500, b"held")
         elif data == b"die":
             os._exit(7)
         elif data in (b"stream", b"break"):

@@ -192,13 +192,15 @@ def test_too_large_and_too_late(bucket: Any, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_place_that_cannot_be_written_is_told_of_here(bucket: Any) -> None:
     heard: list[str] = []
+    container = Container(upper)
     waiting = AsyncInvocations(
-        Endpoint("e", (Container(upper),)),  # type: ignore[arg-type]
+        Endpoint("e", (container,)),  # type: ignore[arg-type]
         "s3://no-such-bucket/out",
         on_event=heard.append,
     )
-    waiting.take({"x-amzn-sagemaker-inference-id": "i"}, b"x")
+    waiting.take({"x-amzn-sagemaker-inference-id": "i", "content-type": "of/the-call"}, b"x")
     waiting.close()
+    assert container.asked[0].headers == {"x-amzn-sagemaker-inference-id": "i"}, "what the call is of, its input is not"
     assert len(heard) == 2 and all(
         line.startswith("i: ") and "no bucket for s3://no-such-bucket/out" in line for line in heard
     )
