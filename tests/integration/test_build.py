@@ -233,17 +233,22 @@ def test_a_failing_step_is_named_with_stage_and_log(workshop: Workshop, engine: 
     assert_nothing_made(workshop, engine)
 
 
-def test_what_an_upper_layer_hides_is_an_error(workshop: Workshop, engine: Engine) -> None:
+def test_what_is_over_its_ceilings_or_hidden_by_an_upper_layer_is_an_error(workshop: Workshop, engine: Engine) -> None:
     if not any("containerd" in str(pair) for pair in engine.info().get("DriverStatus") or ()):
         pytest.skip("only the containerd store counts blocks")
     template = workshop.root / "dockerfiles" / "training.Dockerfile.j2"
     template.write_text(
         template.read_text() + "RUN head -c 20000000 /dev/urandom > /big\nRUN head -c 10 /dev/urandom > /big\n"
     )
+    spec = workshop.root / "buildspec" / "small.yml"
+    spec.write_text(f"{spec.read_text()}    compressed-ceiling-mb:\n      training: 50\n")
     child = workshop.start("build", "--framework", workshop.framework)
     _, err = child.communicate(timeout=580)
     assert child.returncode == 19, err
     assert re.search(r"takes 2\d MB in files that upper layers replace or delete, over its ceiling of 16 MB", err), err
+    assert re.search(r"takes \d\d+ MB compressed, over its ceiling of 50 MB; the largest:\n +layers: ", err), err
+    (record,) = workshop.records.builds()
+    assert record.compressed > 50_000_000 and record.compressed_ceiling_mb == 50
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
