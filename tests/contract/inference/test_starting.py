@@ -12,6 +12,7 @@ from slipway.verify.inspection import Inspection
 
 TOOLKIT = "slipway-inference"
 CAPABILITIES = "com.amazonaws.sagemaker.capabilities."
+STREAMS = CAPABILITIES + "bidirectional-streaming"
 
 
 def test_programs_serve(looked: Inspection) -> None:
@@ -22,9 +23,13 @@ def test_programs_serve(looked: Inspection) -> None:
     assert not problems, f"{path} cannot be executed " + "; ".join(problems)
 
 
-def test_labels_capabilities(config: dict[str, Any]) -> None:
+def test_labels_capabilities(config: dict[str, Any], looked: Inspection) -> None:
     labels = {name: config["Labels"].get(CAPABILITIES + name) for name in ("accept-bind-to-port", "multi-models")}
     wrong = [f"{CAPABILITIES}{name} is {value!r}, not 'true'" for name, value in labels.items() if value != "true"]
+    # The server speaks WebSocket by this library; without it the label promises what no request gets.
+    streams = config["Labels"].get(STREAMS) == "true"
+    if streams and TOOLKIT in looked.facts["packages"] and "websockets" not in looked.facts["packages"]:
+        wrong.append(f"{STREAMS} is 'true', and websockets is not installed")
     assert not wrong, "\n".join(wrong)
 
 

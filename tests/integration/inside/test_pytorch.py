@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import importlib.metadata
 import io
 import json
 import os
@@ -24,6 +25,7 @@ SERVICE = "sagemaker_pytorch_serving_container.handler_service"
 MAIN = "sagemaker_pytorch_serving_container.serving:main"
 ROWS = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 BODY = json.dumps(ROWS)
+INSTALLED = {one.metadata["Name"].lower() for one in importlib.metadata.distributions()}
 
 
 class Sums(nn.Module):
@@ -578,3 +580,24 @@ def test_workers_forked_from_a_loaded_model_answer() -> None:
         server.wait_ready()
         for _ in range(4):
             assert server.send("POST", "/invocations", BODY).json == {"sums": SUMS, "threads": 2, "forked": True}
+
+
+def test_the_server_takes_little_of_the_image() -> None:
+    """What our toolkits require, and what that requires: 8 packages and 25 MB (10^6 bytes) at most."""
+    found: dict[str, int] = {}
+    waiting = ["slipway-pytorch-inference", "slipway-inference"]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        one = importlib.metadata.distribution(name)
+        files = [Path(str(one.locate_file(file))) for file in one.files or []]
+        assert files, name
+        found[name] = sum(file.stat().st_size for file in files if file.exists())
+        plain = [line for line in one.requires or [] if "extra ==" not in line]
+        names = [re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in plain]
+        # What a marker leaves out is not there.
+        waiting += [name for name in names if name in INSTALLED]
+    assert {"uvicorn", "httptools", "uvloop", "websockets"} <= set(found)
+    assert len(found) <= 8, found
+    assert sum(found.values()) <= 25_000_000, found
