@@ -54,6 +54,22 @@ def test_nothing_to_draw_is_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_png_is_really_drawn(tmp_path: Path) -> None:
+    from matplotlib.image import imread
+
+    curves = Curves(tmp_path / "metrics.png")
+    for value in (1.0, 0.25, 0.5):
+        curves.add("loss", value)
+        curves.add("accuracy", 1.0 - value)
+    assert curves.draw() == curves.path
+    assert curves.path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    pixels = imread(curves.path)[:, :, :3]
+    assert pixels.shape == (600, 800, 3)
+    # Matplotlib's first colour, which only a curve has: in each metric's half.
+    blue = abs(pixels - (0x1F / 255, 0x77 / 255, 0xB4 / 255)).max(axis=2) < 0.02
+    assert blue[:300].sum() > 100 and blue[300:].sum() > 100
+
+
 def test_a_kind_that_nothing_draws_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="no such kind of picture"):
         Curves(tmp_path / "m.xyz")
