@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,7 +101,11 @@ def test_an_archive_of_s3_is_unpacked_and_its_copy_goes(bucket: Any, tmp_path: P
 def test_a_prefix_of_s3_is_the_models_files_as_they_are(bucket: Any, tmp_path: Path) -> None:
     for key in ("plain/weights.bin", "plain/code/inference.py", "plainer/other"):
         bucket.put_object(Bucket="bucket", Key=key, Body=key.encode())
-    placed = model_data.place("s3://bucket/plain/", tmp_path / "model", None)
+    former = os.umask(0o077)
+    try:
+        placed = model_data.place("s3://bucket/plain/", tmp_path / "model", None)
+    finally:
+        os.umask(former)
     found = {path.relative_to(placed).as_posix(): path.read_text() for path in placed.rglob("*") if path.is_file()}
     assert found == {"weights.bin": "plain/weights.bin", "code/inference.py": "plain/code/inference.py"}
     assert (placed / "code").stat().st_mode & 0o777 == 0o755
