@@ -47,6 +47,9 @@ class Options:
     ours: bool = False
 
 
+_NOT_WITH_WAIT = ("script", "local", "dry_run", "detach", "emit", "output", "official", "ours")
+
+
 def launch(json: bool, options: Options) -> None:
     with command(json) as (settings, console):
         _refuse_contradictions(options)
@@ -54,6 +57,7 @@ def launch(json: bool, options: Options) -> None:
             _wait(options, settings, console)
             return
         checked = clients.checked(Path(options.config), settings, console, local=options.local)
+        _refuse_without_effect(options, checked)
         prepared = _prepare(checked, options, settings, console)
         now = datetime.datetime.now(datetime.timezone.utc)
         name = request.new_name(str(prepared.given.get("base_job_name") or "job"), now)
@@ -75,19 +79,46 @@ def remainder(context_remainder: str) -> tuple[str, ...]:
 
 def _refuse_contradictions(options: Options) -> None:
     if options.wait:
-        given = [name for name in ("script", "local", "dry_run", "detach", "emit") if getattr(options, name)]
-        if given:
-            raise UsageError(f"--wait follows a job that runs: it goes without {given[0].replace('_', '-')}")
+        given = [name for name in _NOT_WITH_WAIT if getattr(options, name)]
+        if given or options.argv:
+            other = _flag(given[0]) if given else "words behind `--`"
+            raise UsageError(f"--wait follows a job that runs: it goes without {other}", fix="leave it out")
         return
     if not options.config or not options.script:
         raise UsageError("name a configuration and a script", fix="invoke launch CONFIG SCRIPT -- ARGUMENTS")
     ways = [name for name in ("dry_run", "detach", "emit") if getattr(options, name)]
     if len(ways) > 1:
-        raise UsageError(f"--{ways[0].replace('_', '-')} goes without --{ways[1].replace('_', '-')}")
-    if options.local and options.detach:
-        raise UsageError("a job on this machine cannot be left alone", fix="leave out --detach")
+        raise UsageError(f"{_flag(ways[0])} goes without {_flag(ways[1])}", fix="leave one of them out")
     if options.emit and options.emit not in emit.FORMS:
         raise UsageError(f"--emit {options.emit} is not known", fix="known: " + ", ".join(emit.FORMS))
+    if options.emit and options.local:
+        raise UsageError("--emit goes without --local: what it prints starts a job on SageMaker", fix="leave it out")
+    _refuse_without_place(options, options.local, sure=False)
+
+
+def _refuse_without_effect(options: Options, checked: Checked) -> None:
+    """Refuse what the configuration leaves no meaning."""
+    _refuse_without_place(options, options.local or checked.config.local, sure=True)
+    if options.official and (checked.config.additional_args.get("image_uri") or checked.config.image_uri):
+        raise UsageError(
+            "--official goes without image_uri, which the configuration names",
+            fix="leave out --official, or remove image_uri",
+        )
+
+
+def _refuse_without_place(options: Options, here: bool, *, sure: bool) -> None:
+    """Refuse what one place has not. Not `sure`: the configuration may still name this machine."""
+    if here and options.detach:
+        raise UsageError("a job on this machine cannot be left alone", fix="leave out --detach")
+    if options.output and (options.emit or (sure and not here)):
+        raise UsageError(
+            "--output is the folder of a job on this machine: it goes with --local alone",
+            fix="leave it out; on SageMaker results go to additional_args: output_path",
+        )
+
+
+def _flag(name: str) -> str:
+    return name if name == "script" else "--" + name.replace("_", "-")
 
 
 def _prepare(checked: Checked, options: Options, settings: Settings, console: Console) -> Prepared:
@@ -185,12 +216,12 @@ def _on_sagemaker(prepared: Prepared, name: str, options: Options, checked: Chec
     if size:
         console.note(f"uploaded {size / 1e6:.1f} MB to {launch.source}")
     console.note(f"started {name} ({arn})")
-    console.note(f"to follow it again: invoke launch --wait {name} --config {options.config}")
+    console.note(f"to follow it again: {_again(aws, name, options.config)}")
     if options.detach:
         console.say(name)
         console.result({"name": name, "arn": arn, "status": "InProgress"})
         return
-    _follow(aws, name, console, checked.metrics.definitions)
+    _follow(aws, name, options.config, console, checked.metrics.definitions)
 
 
 def _wait(options: Options, settings: Settings, console: Console) -> None:
@@ -202,10 +233,17 @@ def _wait(options: Options, settings: Settings, console: Console) -> None:
         if not region:
             raise UsageError("in which region does it run?", fix="give --config FILE, or set AWS_REGION")
         aws = Aws(region)
-    _follow(aws, options.wait, console, None)
+    _follow(aws, options.wait, options.config, console, None)
 
 
-def _follow(aws: Aws, name: str, console: Console, metrics: Sequence[MetricDefinition] | None) -> None:
+def _again(aws: Aws, name: str, config: str) -> str:
+    """The command that follows a job, from this folder. Without a configuration the environment says where it runs."""
+    if config:
+        return f"invoke launch --wait {name} --config {shlex.quote(config)}"
+    return f"AWS_REGION={aws.region} invoke launch --wait {name}"
+
+
+def _follow(aws: Aws, name: str, config: str, console: Console, metrics: Sequence[MetricDefinition] | None) -> None:
     follower = Follower(
         aws,
         name,
@@ -218,10 +256,11 @@ def _follow(aws: Aws, name: str, console: Console, metrics: Sequence[MetricDefin
     try:
         outcome = follower.follow()
     except KeyboardInterrupt:
+        profile = f" --profile {shlex.quote(aws.profile)}" if aws.profile else ""
+        stop = f"aws sagemaker stop-training-job --training-job-name {name} --region {aws.region}{profile}"
         raise Interrupted(
             f"no longer following {name}, which goes on",
-            fix=f"follow it: invoke launch --wait {name}; stop it: aws sagemaker stop-training-job "
-            f"--training-job-name {name}",
+            fix=f"follow it: {_again(aws, name, config)}; stop it: {stop}",
         ) from None
     _tell(outcome, console)
     if not outcome.completed:
