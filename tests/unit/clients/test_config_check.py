@@ -181,6 +181,13 @@ def test_sagemaker_reads_no_local_channel_but_this_machine_does(write: Write) ->
     [
         ({}, "pytorch_version is 1.10.2, the image has 2.13.0"),
         ({}, "py_version is py38, the image has py311"),
+        (
+            {
+                "image_uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-training:"
+                "2.13.0-transformers5.24.0-cpu-py311-debian12-v1"
+            },
+            "transformers_version is 4.17.0, the image has 5.24.0: the image decides (fix: write 5.24.0)",
+        ),
         ({}, "the V100 GPUs of ml.p3.16xlarge would stay idle"),
         (
             {"image_uri": "x/pytorch-training:2.13.0-gpu-py311-cu130-debian12"},
