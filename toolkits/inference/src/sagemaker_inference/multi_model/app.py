@@ -42,7 +42,7 @@ class App:
         # Split before it is decoded: a slash that was written as %2F is a part of a name, and refused there.
         parts = [urllib.parse.unquote(part) for part in scope["raw_path"].decode("latin-1").split("/")[1:]]
         method = scope["method"]
-        if parts[0] == "models" and len(parts) == 3 and parts[2] == "invoke":
+        if parts[:1] == ["models"] and len(parts) == 3 and parts[2] == "invoke":
             _allow(method, "POST")
             await self._invoke(parts[1], scope, receive, send)
         elif parts == ["ping"]:
@@ -53,7 +53,7 @@ class App:
                 await _answer(send, HTTPStatus.OK, self._list(scope["query_string"]))
             else:
                 await self._load(receive, send)
-        elif parts[0] == "models" and len(parts) == 2:
+        elif parts[:1] == ["models"] and len(parts) == 2:
             await self._model(_allow(method, "GET", "DELETE"), parts[1], send)
         elif parts == ["invocations"]:
             _allow(method, "POST")
