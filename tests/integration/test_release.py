@@ -40,6 +40,7 @@ TRAINING, INFERENCE = "pytorch-training-2.13.0-cpu-py311", "pytorch-inference-2.
 TAG = "2.13.0-cpu-py311-debian12"
 ALIASES = (TAG, "2.13.0-cpu-py311", "2.13-cpu-py311")
 BOTH = ("release", "--framework", "pytorch")
+RELEASE = ("release", "--only", TRAINING)
 
 
 @dataclass
@@ -221,6 +222,61 @@ def test_a_release_that_is_killed_after_each_thing_it_stores(world: World) -> No
         assert world.tags(scope) == [{f"{TAG}-v1", f"{TAG}-v2", *ALIASES}] * 2
     assert [len(entry["images"]) for entry in world.project.ledger] == [2, 2]
     assert world.project.journals()[-1]["state"] == "done"
+
+
+@pytest.mark.slow
+def test_a_signed_release_that_is_killed_after_each_of_its_steps(world: World) -> None:
+    """Every run is killed at its first request after a step that no killed run before it had on record, and when a
+    first signature or attestation has just been stored."""
+    folder = world.project.folder
+    key = {"kind": "key", "key": "cosign.key", "public-key": "cosign.pub"}
+    given = json.loads((folder / "release.yml").read_text())
+    concerned = {"package": {"ecosystem": "PyPI", "name": "other"}, "versions": ["1"]}
+    (folder / "advisories.json").write_text(json.dumps([{"id": "PYSEC-1", "affected": [concerned]}]))
+    scan = {"scanner": "osv-file", "source": "advisories.json"}
+    (folder / "release.yml").write_text(json.dumps({**given, "signing": key, "scan": scan, "sbom": True}))
+    environment = {**os.environ, "COSIGN_PASSWORD": ""}
+    subprocess.run(["cosign", "generate-key-pair"], cwd=folder, env=environment, check=True, capture_output=True)
+    metadata = {"usr/lib/python3/dist-packages/x-1.dist-info/METADATA": b"Metadata-Version: 2.1\nName: x\nVersion: 1\n"}
+    build = world.project.build(TRAINING, b"signed", files=metadata, packages={"x": 1})
+    seen: set[str] = set()
+
+    def run() -> subprocess.Popen[str]:
+        """One run of the release, which is killed once if there is anything new to be killed at."""
+        child: list[subprocess.Popen[str]] = []
+
+        def end() -> None:
+            child[0].kill()
+            child[0].wait()
+
+        def harm(request: Request) -> Harm | None:
+            points = {step for journal in world.project.journals()[-1:] for step in journal["steps"]}
+            if request.names_a_tag and (ending := request.path.rpartition(".")[2]) in ("sig", "att"):
+                points.add(ending)
+            if points <= seen or child[0].poll() is not None:
+                return None
+            seen.update(points)
+            return Harm(then=end)
+
+        for site in world.sites:
+            site.proxy.harm = harm
+        child.append(world.project.start(*RELEASE))
+        _, err = child[0].communicate(timeout=300)
+        assert child[0].returncode in (0, -signal.SIGKILL), err
+        return child[0]
+
+    kills = 0
+    while run().returncode:
+        kills += 1
+        assert world.tags("training") == [set(), set()] and world.project.ledger == []
+    assert seen >= {"sbom", "push", "scan", "sign", "check", "replicate", "sig", "att"} and kills >= 7
+    assert world.names("training", f"{TAG}-v1") == {build.engine_id}
+    stem = build.engine_id.replace(":", "-")
+    for site in world.sites:
+        for ending, layers in (("sig", 1), ("att", 3)):
+            manifest = site.registry.get(f"/v2/{world.repository('training')}/manifests/{stem}.{ending}")[2]
+            assert len(json.loads(manifest)["layers"]) == layers, "one of each kind, however often it was begun"
+    assert {line["status"] for line in world.project.told("audit", TRAINING)["lines"]} == {"ok"}
 
 
 def test_a_release_killed_between_two_aliases_is_finished_by_the_next_run(world: World) -> None:
