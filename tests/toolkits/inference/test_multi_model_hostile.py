@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import resource
 import socket
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -88,7 +88,7 @@ def test_any_name_and_body_of_a_load_is_refused_cleanly(router, name, body):
 def test_a_router_out_of_descriptors_goes_on_when_clients_leave(tmp_path):
     one = routers.started(tmp_path).loaded("good")
     try:
-        used = len(os.listdir(f"/proc/{one.pid}/fd"))
+        used = len(list(Path(f"/proc/{one.pid}/fd").iterdir()))
         resource.prlimit(one.pid, resource.RLIMIT_NOFILE, (used + 20, used + 20))
         silent = [one.client() for _ in range(100)]
         # A client that has its connection is served, or told what is lacking.
