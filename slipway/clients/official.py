@@ -40,15 +40,25 @@ class _Image:
     transformers: str
     pytorch: str
     python: str
-    system: str
+    system: str = ""  # the oldest do not name theirs
 
     @property
     def tag(self) -> str:
-        return f"{self.pytorch}-transformers{self.transformers}-gpu-{self.python}-{self.system}"
+        system = f"-{self.system}" if self.system else ""
+        return f"{self.pytorch}-transformers{self.transformers}-gpu-{self.python}{system}"
 
 
 # Oldest first.
 _IMAGES = (
+    _Image("4.4.2", "1.6.0", "py36"),
+    _Image("4.5.0", "1.6.0", "py36"),
+    _Image("4.6.1", "1.6.0", "py36", "cu110-ubuntu18.04"),
+    _Image("4.6.1", "1.7.1", "py36", "cu110-ubuntu18.04"),
+    _Image("4.6.1", "1.8.1", "py36", "cu111-ubuntu18.04"),
+    _Image("4.10.2", "1.8.1", "py36", "cu110-ubuntu18.04"),
+    _Image("4.10.2", "1.9.0", "py38", "cu111-ubuntu20.04"),
+    _Image("4.11.0", "1.9.0", "py38", "cu111-ubuntu20.04"),
+    _Image("4.12.3", "1.9.1", "py38", "cu111-ubuntu20.04"),
     _Image("4.17.0", "1.10.2", "py38", "cu113-ubuntu20.04"),
     _Image("4.26.0", "1.13.1", "py39", "cu117-ubuntu20.04"),
     _Image("4.28.1", "2.0.0", "py310", "cu118-ubuntu20.04"),

@@ -58,6 +58,8 @@ def test_the_official_image_is_foreign(write: Write) -> None:
     ("given", "region", "end"),
     [
         ({}, "us-east-1", "2.8.0-transformers4.56.2-gpu-py312-cu129-ubuntu22.04"),
+        ({"transformers_version": "4.5"}, "us-east-1", "1.6.0-transformers4.5.0-gpu-py36"),
+        ({"pytorch_version": "1.8.1"}, "us-east-1", "1.8.1-transformers4.10.2-gpu-py36-cu110-ubuntu18.04"),
         ({"pytorch_version": "2.1"}, "us-east-1", "2.1.0-transformers4.36.0-gpu-py310-cu121-ubuntu20.04"),
         ({"transformers_version": "4.46.1"}, "us-east-1", "2.3.0-transformers4.46.1-gpu-py311-cu121-ubuntu20.04"),
     ],
