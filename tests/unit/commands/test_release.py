@@ -101,3 +101,13 @@ def test_what_a_rollback_takes_back(ledger: Ledger) -> None:
     assert planned(IMAGE) == (f"{TAG}-v1", [f"{TAG}-v3"]), "what was taken back is no target"
     with pytest.raises(UsageError, match="taken back itself"):
         planned(IMAGE, f"{TAG}-v2")
+
+
+def test_changes_lists_what_came_went_and_changed(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    image = released(4, packages={"numpy": "2.2.0", "pillow": "11.0.0"})
+    ledger.append("release", {"release": "4", "images": [document(image)]})
+    commands.changes(f"{TAG}-v3", f"{TAG}-v4", (), json=False)
+    out = capsys.readouterr().out
+    rows = [line.split() for line in out.splitlines()]
+    for row in (["added", "pillow", "11.0.0"], ["removed", "torch", "2.13.0"], ["changed", "numpy", "2.1.0", "2.2.0"]):
+        assert row in rows, out
