@@ -88,7 +88,7 @@ def newest(config: Config, pushes: Sequence[Push]) -> Push:
 
     found = [push for framework in _FRAMEWORKS for push in of(framework)]
     if config.versions_are_chosen and "transformers_version" in config.given:
-        found = [push for push in found if _transformers(push) in ("", config.transformers_version)]
+        found = [push for push in found if transformers(push) in ("", config.transformers_version)]
     if not found:
         raise NotFoundError(
             "image_uri is empty, and no pushed image fits the configuration"
@@ -184,6 +184,7 @@ def names(push: Push) -> set[str]:
     return {push.uri, *digests, *(f"{repository}:{alias}" for alias in push.aliases)}
 
 
-def _transformers(push: Push) -> str:
+def transformers(push: Push) -> str:
+    """The version of transformers in an image; empty where its tag names none."""
     found = _TAG.match(push.tag)
     return (found["transformers"] or "") if found else ""

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
-from slipway.clients import lookup, retrieve
+from slipway.clients import images, lookup, retrieve
 from slipway.clients.lookup import Standing
 from slipway.commands.guard import command
 from slipway.errors import SpecError, UsageError, nearest
@@ -42,11 +42,17 @@ def image_uri(json: bool, options: Options) -> None:
             raise UsageError(f"--format {form} is not known", fix=nearest(form, (*FORMS, "json")))
         if options.scope and options.job and options.scope != options.job:
             raise UsageError("--job and --scope are one thing, and differ", fix="leave one of them out")
+        scope = options.job or options.scope or "training"
+        if form == "accelerate" and scope != "training":
+            raise UsageError(
+                f"--format accelerate goes without --scope {scope}: accelerate launches training alone",
+                fix="choose uri, json, sdk2 or sdk3",
+            )
         every = lookup.known(settings)
         found = retrieve.find(
             lookup.as_of(every, options.at) if options.at else every,
             framework=options.framework,
-            image_scope=options.job or options.scope or "training",
+            image_scope=scope,
             version=options.version,
             processor=options.processor,
             py_version=options.python,
@@ -100,10 +106,25 @@ def _accelerate(uri: str, push: Push) -> str:
     """Lines for a configuration."""
     python = "py" + push.python.replace(".", "")
     version = f"pytorch_version: '{push.version.partition('-')[0]}'\n" if "pytorch" in push.framework else ""
-    return f"image_uri: {uri}\n{version}py_version: {python}\n"
+    library = images.transformers(push)
+    transformers = f"transformers_version: '{library}'\n" if library else ""
+    return f"image_uri: {uri}\n{version}{transformers}py_version: {python}\n"
 
 
 def _sdk2(uri: str, push: Push) -> str:
+    if push.scope == "inference":
+        module, kind = ("pytorch", "PyTorchModel") if push.framework == "pytorch" else ("model", "Model")
+        return f"""\
+from sagemaker.{module} import {kind}
+
+model = {kind}(
+    image_uri={uri!r},
+    model_data=MODEL_DATA,
+    role=ROLE,
+    entry_point="inference.py",
+    source_dir="src",
+)
+"""
     return f"""\
 from sagemaker.estimator import Estimator
 
@@ -119,6 +140,17 @@ estimator = Estimator(
 
 
 def _sdk3(uri: str, push: Push) -> str:
+    if push.scope == "inference":
+        return f"""\
+from sagemaker.core.resources import Model
+from sagemaker.core.shapes import ContainerDefinition
+
+model = Model.create(
+    model_name=MODEL_NAME,
+    primary_container=ContainerDefinition(image={uri!r}, model_data_url=MODEL_DATA),
+    execution_role_arn=ROLE,
+)
+"""
     return f"""\
 from sagemaker.train import ModelTrainer
 from sagemaker.train.configs import Compute, SourceCode
