@@ -251,7 +251,13 @@ def _answers(job: TransformJob, serving: Serving, bodies: list[bytes]) -> Iterat
             raise
 
     with ThreadPoolExecutor(job.max_concurrent) as pool:
-        yield from pool.map(send, bodies)
+        try:
+            yield from pool.map(send, bodies)
+        except KeyboardInterrupt:
+            # The pool waits for its requests, and each of them would wait for its answer.
+            given_up.set()
+            serving.stop()
+            raise
 
 
 def _sent(job: TransformJob, serving: Serving, request: Request) -> bytes:

@@ -87,6 +87,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif data == b"fail":
             self.reply(418, b"the model's own reason")
         elif data == b"hold":
+            print("holding", flush=True)
             self.reply(200 if RELEASED.wait(60) else 500, b"held")
         elif data == b"die":
             os._exit(7)

@@ -237,3 +237,17 @@ def test_transform_writes_its_outputs(serving_image: str, s3: str, bucket: Any, 
     assert code == 18
     assert "bad.csv: 418 the model's own reason" in stderr and "Failed" in stdout
     assert sorted(path.name for path in out.iterdir()) == ["a.csv.out", "logs"]
+
+
+def test_ctrl_c_ends_a_transform_that_waits_for_an_answer(serving_image: str, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("hold")
+    out = tmp_path / "out"
+    argv = ["transform", "--image", serving_image, "--inputs", str(tmp_path / "in"), "--output", str(out)]
+    with started(*argv) as command:
+        command.until("holding")
+        command.child.send_signal(signal.SIGINT)
+        code, stdout, stderr = command.end()
+    assert (code, stdout) == (130, ""), stderr
+    assert "Traceback" not in stderr
+    assert [path.name for path in out.iterdir()] == ["logs"]
+    assert (out / "logs" / "model.log").read_text().count("holding") == 1, "it was not asked again"
