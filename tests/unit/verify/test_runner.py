@@ -50,7 +50,7 @@ class Bench:
         (project / "slipway/emulator").mkdir()
         (project / "slipway/engine").mkdir()
         (project / "tests/smoke/probe").mkdir(parents=True)
-        for name in ("engine/docker.py", "engine/images.py", "tables.py"):
+        for name in ("engine/docker.py", "engine/images.py", "size.py", "tables.py"):
             (project / "slipway" / name).write_text("")
         for name in ("tests/smoke/test_steps.py", "pyproject.toml"):
             (project / name).write_text("")
