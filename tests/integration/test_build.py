@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -297,6 +301,52 @@ def test_another_builder_gets_the_same_graph(workshop: Workshop, tmp_path: Path)
         assert built["config_digest"] == workshop.build()["config_digest"]
     finally:
         process.run(["docker", "context", "rm", "--force", name])
+
+
+@contextlib.contextmanager
+def remote_buildkit(socket_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """The engine's own BuildKit as one that only a socket leads to. Yields the connections that were handed on."""
+    children: list[subprocess.Popen[bytes]] = []
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(socket_path))
+        listening.listen()
+
+        def hand_on() -> None:
+            with contextlib.suppress(OSError):  # closed below
+                while True:
+                    connection, _ = listening.accept()
+                    with connection:
+                        words = ["docker", "buildx", "--builder", "default", "dial-stdio", "--progress", "quiet"]
+                        children.append(subprocess.Popen(words, stdin=connection.fileno(), stdout=connection.fileno()))
+
+        thread = threading.Thread(target=hand_on)
+        thread.start()
+        try:
+            yield children
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for child in children:
+                child.kill()
+                child.wait()
+
+
+def test_a_remote_buildkit_gets_the_same_graph_and_its_image_comes_back(workshop: Workshop, engine: Engine) -> None:
+    toolkit = workshop.root / "toolkits" / "training" / "small_toolkit.py"
+    toolkit.write_text(f"{TOOLKIT}# {secrets.token_hex(8)}\n")  # or the engine has the image's last layer already
+    name = f"slipway-test-{secrets.token_hex(4)}"
+    with tempfile.TemporaryDirectory() as scratch, remote_buildkit(Path(scratch) / "buildkit") as taken:
+        process.run(["docker", "buildx", "create", "--name", name, "--driver", "remote", f"unix://{scratch}/buildkit"])
+        try:
+            built = workshop.build("--builder", name)
+        finally:
+            process.run(["docker", "buildx", "rm", "--force", name])
+    assert taken, "it was built elsewhere"
+    ran = process.run(["docker", "run", "--rm", "--network", "none", workshop.reference, "train"])
+    assert ran.stdout == "training with six 1.17.0\n"
+    (record,) = workshop.records.builds()
+    assert engine.image(workshop.reference)["Id"] == engine.image(record.engine_id)["Id"]
+    assert workshop.build()["config_digest"] == built["config_digest"]
 
 
 def test_a_builder_that_does_not_exist_is_told(workshop: Workshop) -> None:
