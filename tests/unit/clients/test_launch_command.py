@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -132,7 +133,7 @@ def test_ctrl_c_names_commands_that_work(
     assert stop.split("\n")[0] == f"aws sagemaker stop-training-job --training-job-name {NAME} {region}"
     words = shlex.split(again)
     assert words[0] == "invoke" if config else words[:2] == ["AWS_REGION=eu-west-1", "invoke"]
-    task = tasks.launch
+    task = copy.deepcopy(tasks.launch)  # asked for its arguments, a task uses up its help
     asked = Parser([ParserContext("launch", args=task.get_arguments())]).parse_argv(words[words.index("launch") :])[0]
     given = {name: argument.value for name, argument in asked.args.items()}
     assert (given["wait"], given["config"]) == (NAME, config)
