@@ -347,6 +347,7 @@ def remote_buildkit(socket_path: Path) -> Iterator[list[subprocess.Popen[bytes]]
                 child.wait()
 
 
+@pytest.mark.slow
 def test_a_remote_buildkit_gets_the_same_graph_and_its_image_comes_back(workshop: Workshop, engine: Engine) -> None:
     toolkit = workshop.root / "toolkits" / "training" / "small_toolkit.py"
     toolkit.write_text(f"{TOOLKIT}# {secrets.token_hex(8)}\n")  # or the engine has the image's last layer already

@@ -12,7 +12,7 @@ from slipway.clients.accelerate import Config
 
 from .clients import sdk
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 # Every training image for PyTorch that the SDK lists, in every region where it has it, as the SDK names it.
 ASK = """

@@ -146,6 +146,7 @@ time.sleep(300)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dies", [0, 1])
 def test_a_lost_host_ends_the_other(engine: Engine, image: str, tmp_path: Path, dies: int) -> None:
     source = tmp_path / "source"
