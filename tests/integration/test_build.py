@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 
 from slipway import base, lock, process, settings
@@ -377,3 +380,40 @@ def test_a_builder_that_does_not_exist_is_told(workshop: Workshop) -> None:
 def test_two_builds_without_any_cache_are_equal(workshop: Workshop) -> None:
     digests = {workshop.build("--no-cache")["config_digest"] for _ in range(2)}
     assert len(digests) == 1
+
+
+@pytest.mark.slow
+def test_what_the_host_lends_a_build_is_in_no_layer(workshop: Workshop, engine: Engine, tmp_path: Path) -> None:
+    """Its CA bundle, the password of its index and its proxy: packages come by them, and no file or record has them."""
+    pip = settings.read(project=ROOT).pip()
+    mark = f"slipway-{secrets.token_hex(8)}"
+    bundle = tmp_path / "ca.pem"
+    bundle.write_text(Path(pip.cert or certifi.where()).read_text() + f"# {mark}\n")
+    index = pip.index_url or "https://pypi.org/simple"
+    environment = {
+        "PIP_CERT": str(bundle),
+        "PIP_INDEX_URL": index.replace("://", f"://me:{mark}@", 1) if index.startswith("http") else index,
+        "PIP_EXTRA_INDEX_URL": " ".join(url for url in pip.extra_index_urls if url != index),
+        "https_proxy": f"http://me:{mark}@127.0.0.1:9",
+        "no_proxy": "*",
+    }
+    child = workshop.start("build", "--framework", workshop.framework, "--no-cache", "--json", **environment)
+    out, err = child.communicate(timeout=580)
+    assert child.returncode == 0, err
+    assert mark not in out + err
+    archive = tmp_path / "image.tar"
+    process.run(["docker", "save", "--output", archive, workshop.reference])
+    with tarfile.open(archive) as saved:
+        blobs = [member.name for member in saved if member.isfile()]
+        held = [name for name in blobs if mark.encode() in unpacked(saved, name)]
+    assert len(blobs) > 3 and held == []
+    kept = [path for path in (workshop.root / ".slipway").rglob("*") if path.is_file() and "rootfs" not in path.parts]
+    assert [path.name for path in kept if mark.encode() in path.read_bytes()] == []
+
+
+def unpacked(saved: tarfile.TarFile, name: str) -> bytes:
+    """A blob of an image as it is in a container: layers are compressed."""
+    file = saved.extractfile(name)
+    assert file is not None
+    data = file.read()
+    return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
