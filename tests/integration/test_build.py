@@ -24,7 +24,7 @@ from typing import Any
 import certifi
 import pytest
 
-from slipway import base, lock, process, settings
+from slipway import base, local_registry, lock, process, settings
 from slipway.base import Recipe
 from slipway.console import Console
 from slipway.engine import rootfs
@@ -380,6 +380,29 @@ def test_a_builder_that_does_not_exist_is_told(workshop: Workshop) -> None:
 def test_two_builds_without_any_cache_are_equal(workshop: Workshop) -> None:
     digests = {workshop.build("--no-cache")["config_digest"] for _ in range(2)}
     assert len(digests) == 1
+
+
+@pytest.mark.slow
+def test_a_base_that_is_pulled_carries_the_same_image(
+    workshop: Workshop, bootstrapped: rootfs.Rootfs, tmp_path: Path
+) -> None:
+    registry, _ = local_registry.ensure(tmp_path / "state")
+    name = f"{registry.host}/slipway-test-{secrets.token_hex(4)}:1"
+    process.run(["docker", "import", bootstrapped.tar, name])
+    try:
+        process.run(["docker", "push", "--quiet", name])
+        process.run(["docker", "image", "rm", name])  # so that it has to be pulled
+        told = process.run(["docker", "buildx", "imagetools", "inspect", "--format", "{{json .Manifest}}", name])
+        digest = json.loads(told.stdout)["digest"]
+        child = workshop.start("build", "--framework", workshop.framework, "--json", SLIPWAY_BASE=f"{name}@{digest}")
+        _, err = child.communicate(timeout=580)
+        assert child.returncode == 0, err
+        labels = process.run(["docker", "inspect", "--format", "{{json .Config.Labels}}", workshop.reference])
+        assert json.loads(labels.stdout)["org.opencontainers.image.base.digest"] == digest
+        ran = process.run(["docker", "run", "--rm", "--network", "none", workshop.reference, "train"])
+        assert ran.stdout == "training with six 1.17.0\n"
+    finally:
+        local_registry.stop(tmp_path / "state")
 
 
 @pytest.mark.slow
