@@ -4,4 +4,5 @@ ARG IMAGE
 FROM ${IMAGE}
 RUN site=$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
     && mkdir "$site/flask-3.1.2.dist-info" \
-    && printf 'Metadata-Version: 2.1\nName: Flask\nVersion: 3.1.2\n' > "$site/flask-3.1.2.dist-info/METADATA"
+    && printf 'Metadata-Version: 2.1\nName: Flask\nVersion: 3.1.2\n' > "$site/flask-3.1.2.dist-info/METADATA" \
+    && echo 'Flask 3.1.2: BSD-3-Clause' >> /license.txt

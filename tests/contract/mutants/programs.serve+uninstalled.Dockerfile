@@ -2,4 +2,5 @@
 ARG IMAGE
 # hadolint ignore=DL3006
 FROM ${IMAGE}
-RUN python3 -m pip uninstall --quiet --yes slipway-inference
+RUN python3 -m pip uninstall --quiet --yes slipway-inference \
+    && sed -i '/slipway[-_]inference/d' /license.txt

@@ -2,4 +2,5 @@
 ARG IMAGE
 # hadolint ignore=DL3006
 FROM ${IMAGE}
-RUN python3 -m pip uninstall --quiet --yes slipway-training slipway-pytorch-training
+RUN python3 -m pip uninstall --quiet --yes slipway-training slipway-pytorch-training \
+    && sed -i '/slipway/d' /license.txt
