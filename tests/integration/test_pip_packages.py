@@ -56,17 +56,21 @@ def foreign(before: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     process.run(["docker", "image", "rm", "--force", made], check=False)
 
 
-def files(engine: Engine, image: str) -> set[str]:
+def files(engine: Engine, image: str) -> dict[str, int]:
     with engine.run() as run:
         find = ("find", "/", "-xdev", "-type", "f", "-not", "-path", "/proc/*", "-not", "-path", "/sys/*")
+        find = (*find, "-printf", "%s %p\\n")
         finder = run.create(ContainerSpec(image=image, name="find", command=find))
         output = finder.attach()
         finder.start()
-        return set("".join(block.decode() for _, block in output).splitlines())
+        lines = "".join(block.decode() for _, block in output).splitlines()
+        return {path: int(size) for size, _, path in (line.partition(" ") for line in lines)}
 
 
 def test_pip_brings_the_base_toolkit_and_nothing_else(engine: Engine, before: str, foreign: str) -> None:
-    added = {path for path in files(engine, foreign) - files(engine, before) if f"{PACKAGES}pip/" not in path}
+    after, found = files(engine, foreign), files(engine, before)
+    added = {path: size for path, size in after.items() if path not in found and f"{PACKAGES}pip/" not in path}
+    assert sum(added.values()) < 1_000_000
     assert {path.removeprefix(PACKAGES).partition("/")[0] for path in added if path.startswith(PACKAGES)} == {
         "sagemaker_training",
         "sagemaker_pytorch_container",
