@@ -36,6 +36,7 @@ IMAGES = {
     "test_huggingface_hub.py": (HUGGINGFACE, HUGGINGFACE_TOOLKITS),
     "test_huggingface_tensorflow.py": (HUGGINGFACE_TENSORFLOW, HUGGINGFACE_TOOLKITS),
 }
+SLOW = ("test_huggingface_hub.py",)
 
 
 def checks(file: str) -> list[str]:
@@ -70,7 +71,14 @@ def outcomes(engine: Engine, file: str) -> tuple[dict[str, str], str]:
     return dict(marked), text
 
 
-@pytest.mark.parametrize(("file", "check"), [(file, check) for file in IMAGES for check in checks(file)])
+@pytest.mark.parametrize(
+    ("file", "check"),
+    [
+        pytest.param(file, check, marks=[pytest.mark.slow] if file in SLOW else [])
+        for file in IMAGES
+        for check in checks(file)
+    ],
+)
 def test_inside(engine: Engine, file: str, check: str) -> None:
     found, output = outcomes(engine, file)
     assert check in found, output

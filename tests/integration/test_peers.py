@@ -83,6 +83,7 @@ def ours(image: str, ids: list[str], state: Path) -> dict[str, bool]:
     return {check["id"]: check["status"] == "passed" for check in verdict["checks"] if check["id"] in ids}
 
 
+@pytest.mark.slow
 def test_container_structure_test_agrees(image: str, build: Build, tmp_path: Path) -> None:
     known = {check.id for check in contracts.load(PROJECT, "training").checks}
     for one, wrong in ((image, set[str]()), (build("broken"), BROKEN)):
