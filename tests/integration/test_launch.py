@@ -233,7 +233,11 @@ def test_a_dry_run_sends_nothing(aws: Bench) -> None:
 @pytest.mark.parametrize(
     ("changes", "code", "what"),
     [
-        ({"additional_args": {"environment": {"1": "x"}}}, 4, "SageMaker would not take this job"),
+        (
+            {"additional_args": {"environment": {"1": "x"}}},
+            4,
+            "config.yaml:2: Environment: key: '1' (fix:",
+        ),
         ({"iam_role_name": "nobody"}, 4, "there is no role nobody"),
         ({"profile": "other"}, 10, "other"),
         ({"sagemaker_inputs_file": "nowhere.tsv"}, 4, "nowhere.tsv does not exist"),
