@@ -12,7 +12,7 @@ from slipway.emulator.training import run_training
 from slipway.engine.docker import Engine
 
 from .conftest import members
-from .training_hosts import start_hosts, training_image
+from .training_hosts import lose_a_host, start_hosts, training_image
 
 pytestmark = pytest.mark.integration
 
@@ -73,23 +73,7 @@ def test_a_failed_worker_ends_the_other_host_with_its_cause(engine: Engine, imag
         assert first.failure.startswith("Host algo-2 failed first, with exit code 1: ValueError: bad batch")
 
 
-LOST = """\
-import time
-print("training", flush=True)
-time.sleep(300)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("dies", [0, 1])
 def test_a_lost_host_ends_the_other(engine: Engine, image: str, tmp_path: Path, dies: int) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "train.py").write_text(LOST)
-    values = {"sagemaker_program": "train.py", **JOB}
-    with start_hosts(engine, image, tmp_path, source, values) as pair:
-        for host in pair:
-            host.wait_for("training")
-        pair[dies].container.signal("SIGKILL")
-        assert pair[1 - dies].end(120) not in (0, 137)
-        assert pair[1 - dies].failure.startswith(f"Host {pair[dies].name} was lost"), pair[1 - dies].failure
+    lose_a_host(engine, image, tmp_path, JOB, dies)

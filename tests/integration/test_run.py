@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import boto3
 import pytest
@@ -27,6 +25,7 @@ from slipway.emulator.training import run_training
 from slipway.engine.docker import Engine
 from slipway.errors import EngineError, InputError, NotFoundError
 
+from .commands import Command
 from .conftest import members
 
 pytestmark = pytest.mark.integration
@@ -524,29 +523,6 @@ def test_an_s3_that_does_not_answer_is_named(bench: Bench, bucket: str, monkeypa
         bench.run(None, s3_endpoint="http://127.0.0.1:1", channels=(Channel("train", f"{bucket}/set"),))
 
 
-class Command:
-    """`invoke run` as a process of its own."""
-
-    pids: ClassVar[list[int]] = []
-
-    def __init__(self, *options: str) -> None:
-        argv = [sys.executable, "-m", "invoke", "run", *options]
-        root = Path(__file__).parents[2]
-        self.child = subprocess.Popen(argv, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.pids.append(self.child.pid)
-
-    def until(self, text: str) -> None:
-        assert self.child.stderr is not None
-        for line in self.child.stderr:
-            if text in line:
-                return
-        raise AssertionError(f"{text!r} was never printed; exit code {self.child.wait()}")
-
-    def end(self) -> tuple[int, str, str]:
-        stdout, stderr = self.child.communicate(timeout=120)
-        return self.child.returncode, stdout, stderr
-
-
 def test_the_command_shows_log_metrics_and_artefacts(bench: Bench, script: Script, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     inputs, metrics = tmp_path / "inputs.tsv", tmp_path / "metrics.tsv"
@@ -562,7 +538,7 @@ def test_the_command_shows_log_metrics_and_artefacts(bench: Bench, script: Scrip
         *("--inputs", str(inputs), "--metrics", str(metrics), "--hyperparameters", "epochs=2,layers=[1,2]"),
         *("--plot", str(tmp_path / "metrics.svg"), "--checkpoints", str(tmp_path / "kept"), "--shm-size", "96m"),
     ]
-    code, stdout, stderr = Command(*options).end()
+    code, stdout, stderr = Command("run", *options).end()
     assert code == 0, stderr
     assert "epoch 0: {'accuracy': 0.8125" in stderr
     assert [line.split() for line in stdout.splitlines()[:4]][2:] == [
@@ -573,7 +549,7 @@ def test_the_command_shows_log_metrics_and_artefacts(bench: Bench, script: Scrip
     assert str(bench.output / "model.tar.gz") in stdout and f"plot: {tmp_path / 'metrics.svg'}" in stdout
     assert "accuracy" in (tmp_path / "metrics.svg").read_text()
     assert (tmp_path / "kept" / "c").read_text() == str(96 << 20)
-    code, stdout, _ = Command(*options, "--json").end()
+    code, stdout, _ = Command("run", *options, "--json").end()
     document = json.loads(stdout)
     assert (code, document["status"], document["metrics"][0]["last"]) == (0, "Completed", 0.8125)
     finals = document["final_metric_data_list"]
@@ -585,7 +561,7 @@ def test_the_command_shows_log_metrics_and_artefacts(bench: Bench, script: Scrip
 def test_the_commands_exit_code_says_that_the_job_failed(bench: Bench, script: Script) -> None:
     source = script("raise SystemExit(7)")
     options = ("--image", bench.image, "--source", str(source), "--entry", "train.py", "--output", str(bench.output))
-    code, stdout, stderr = Command(*options, "--json").end()
+    code, stdout, stderr = Command("run", *options, "--json").end()
     assert code == 14
     assert json.loads(stdout)["exit_code"] == 7
     assert "AlgorithmError: Exit Code: 7" in stderr
@@ -596,6 +572,7 @@ def test_the_command_names_all_faults_at_once(bench: Bench, tmp_path: Path) -> N
     inputs.write_text("channel_name\tdata_location\ntrain\tnowhere\n")
     metrics.write_text("metric_name\tmetric_regex\nloss\tloss=[0-9]+\n")
     code, _, stderr = Command(
+        "run",
         *("--image", bench.image, "--inputs", str(inputs), "--metrics", str(metrics), "--hyperparameters", "a"),
         *("--env", "NOT_SET_ANYWHERE", "--hosts", "two", "--time-limit", "1h"),
         *("--shm-size", "2 gigs", "--ulimit", "nofiles=1", "--warm-pool", "../x", "--instance-groups", "a"),
@@ -628,7 +605,7 @@ def test_ctrl_c_stops_the_job_and_leaves_nothing(bench: Bench, script: Script, n
         "--output",
         str(bench.output),
     )
-    command = Command(*options)
+    command = Command("run", *options)
     command.until("ready")
     os.kill(command.child.pid, number)
     code, stdout, stderr = command.end()
@@ -641,7 +618,7 @@ def test_ctrl_c_stops_the_job_and_leaves_nothing(bench: Bench, script: Script, n
 def test_ctrl_c_twice_does_not_wait(bench: Bench, script: Script) -> None:
     source = script(GRACEFUL.replace("    sys.exit(0)", "    print('ignored', flush=True)"))
     command = Command(
-        "--image", bench.image, "--source", str(source), "--entry", "train.py", "--output", str(bench.output)
+        "run", "--image", bench.image, "--source", str(source), "--entry", "train.py", "--output", str(bench.output)
     )
     command.until("ready")
     os.kill(command.child.pid, signal.SIGINT)

@@ -12,7 +12,7 @@ from slipway.emulator.job import TrainingJob, TrainingResult
 from slipway.emulator.training import run_training
 from slipway.engine.docker import Engine
 
-from .training_hosts import start_hosts, training_image
+from .training_hosts import lose_a_host, start_hosts, training_image
 
 pytestmark = pytest.mark.integration
 
@@ -139,23 +139,7 @@ def test_smdistributed_is_refused_on_every_host(engine: Engine, image: str, tmp_
             assert "never" not in host.lines
 
 
-LOST = """\
-import time
-print("training", flush=True)
-time.sleep(300)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("dies", [0, 1])
 def test_a_lost_host_ends_the_other(engine: Engine, image: str, tmp_path: Path, dies: int) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "train.py").write_text(LOST)
-    values = {"sagemaker_program": "train.py", "sagemaker_multi_worker_mirrored_strategy_enabled": True}
-    with start_hosts(engine, image, tmp_path, source, values) as pair:
-        for host in pair:
-            host.wait_for("training")
-        pair[dies].container.signal("SIGKILL")
-        assert pair[1 - dies].end(120) not in (0, 137)
-        assert pair[1 - dies].failure.startswith(f"Host {pair[dies].name} was lost"), pair[1 - dies].failure
+    lose_a_host(engine, image, tmp_path, {"sagemaker_multi_worker_mirrored_strategy_enabled": True}, dies)

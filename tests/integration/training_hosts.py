@@ -194,3 +194,23 @@ def _start(
         hostname=name,
     )
     return Host(name, folders, run.create(spec))
+
+
+LOST = """\
+import time
+print("training", flush=True)
+time.sleep(300)
+"""
+
+
+def lose_a_host(engine: Engine, image: str, folder: Path, values: Mapping[str, Any], dies: int) -> None:
+    """Kill one of two training hosts: the other ends in time, by itself, and names it."""
+    source = folder / "source"
+    source.mkdir()
+    (source / "train.py").write_text(LOST)
+    with start_hosts(engine, image, folder, source, {"sagemaker_program": "train.py", **values}) as pair:
+        for host in pair:
+            host.wait_for("training")
+        pair[dies].container.signal("SIGKILL")
+        assert pair[1 - dies].end(120) not in (0, 137)
+        assert pair[1 - dies].failure.startswith(f"Host {pair[dies].name} was lost"), pair[1 - dies].failure

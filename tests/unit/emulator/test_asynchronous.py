@@ -12,7 +12,6 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from slipway.emulator import asynchronous
 from slipway.emulator.asynchronous import AsyncInvocations
@@ -43,18 +42,9 @@ def upper(request: Request) -> Answer:
 
 
 @pytest.fixture(autouse=True)
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A bucket with inputs; S3's client."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
-    with mock_aws():
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="bucket")
-        for name in ("one", "two", "three", "fail"):
-            client.put_object(Bucket="bucket", Key=f"in/{name}", Body=name.encode())
-        yield client
+def inputs(bucket: Any) -> None:
+    for name in ("one", "two", "three", "fail"):
+        bucket.put_object(Bucket="bucket", Key=f"in/{name}", Body=name.encode())
 
 
 @contextlib.contextmanager

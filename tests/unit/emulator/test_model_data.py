@@ -5,13 +5,10 @@ from __future__ import annotations
 import io
 import os
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from slipway.emulator import model_data
 from slipway.errors import InputError
@@ -70,19 +67,6 @@ def test_a_folder_stands_for_itself(tmp_path: Path) -> None:
         model_data.place(str(tmp_path / "model.bin"), tmp_path / "model", None)
     with pytest.raises(InputError, match="there is no model"):
         model_data.place(str(tmp_path / "none"), tmp_path / "model", None)
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """S3's client, with a bucket `bucket`."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
-    with mock_aws():
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="bucket")
-        yield client
 
 
 def test_an_archive_of_s3_is_unpacked_and_its_copy_goes(bucket: Any, tmp_path: Path) -> None:
